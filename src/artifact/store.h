@@ -1,0 +1,32 @@
+/* store.h - the content-addressed store: sealed inputs and large streams, named by SHA-256.
+ *
+ * DIR/objects/ab/cdef…: regular files, one link, mode 0555, our owner, never changed after they appear. An object is written under
+ * DIR/tmp with O_TMPFILE or a random name, fsynced, and linked into place; so a name exists only with all its bytes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+
+struct store;
+
+/* dir: descriptor of the store's directory (duplicated; made complete with its subdirectories when absent). */
+int store_open(int dir, struct store **ret, struct err *err);
+void store_free(struct store *store);
+
+/* Borrowed descriptor of the store's directory. */
+int store_dir_fd(const struct store *store);
+
+/* Copies the bytes in and returns their digest and size. max_bytes: ERR_LIMIT above. Not durable before store_sync of the same object
+ * unless durable is set. Idempotent: an object that is there already is kept. */
+int store_put_bytes(struct store *store, const void *bytes, size_t count, bool durable, struct digest *ret, struct err *err);
+int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, struct digest *ret, int64_t *ret_size, struct err *err);
+
+/* Opens an object read-only. ERR_NOT_FOUND, or ERR_DAMAGED when it is no regular file of ours. */
+int store_get(struct store *store, const struct digest *digest, int *ret_fd, int64_t *ret_size, struct err *err);
+
+/* Reads the whole object and compares its digest. ERR_DAMAGED, ERR_NOT_FOUND. */
+int store_check(struct store *store, const struct digest *digest, struct err *err);

@@ -1,0 +1,17 @@
+/* fault.h - numbered places where a test may make the program die, stop or fail; compiled in with -Dfault_points=true only.
+ *
+ * CAISSON_FAULT="NAME:kill|stop|eio|enospc|delay_MS[,…]" arms them, each at its first passage ("NAME@3:kill" at its third). In a production build fault_hit() is 0 and the
+ * names are not in the program: use the macro, never a string of one's own. */
+#pragma once
+
+#ifdef CAISSON_FAULT_POINTS
+/* Returns 0, or a negative err_code for eio/enospc; does not return for kill; returns after SIGCONT for stop. */
+int fault_hit(const char *name);
+/* Is `name` listed in CAISSON_OMIT (comma-separated)? Then the protection of that evidence line is to be left out. */
+int fault_omits(const char *name);
+#define FAULT(name) fault_hit(name)
+#define OMITTED(name) fault_omits(name)
+#else
+#define FAULT(name) 0
+#define OMITTED(name) 0
+#endif

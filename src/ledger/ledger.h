@@ -1,0 +1,178 @@
+/* ledger.h - the contract of a ledger: what is recorded, in which transaction, and what may never be undone.
+ *
+ * A ledger is a directory. ledger.h is one vtable; one suite runs against every store. Constraints that must not depend on code
+ * (append-only tables, one launch intent per run, a generation that only grows) are enforced by the store itself.
+ *
+ * Durability: `durable` marks a transaction that must survive a power cut (contract, "Durability"); the others survive a crash of the
+ * process, and each durable commit carries what came before it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/id.h"
+
+enum {
+	LEDGER_KIND_MAX = 32,         /* of a record: "accepted", "prepared", "launch_intent", … */
+	LEDGER_STREAM_ROW_MAX = 65536, /* a stream up to this many bytes is a row; above, an object of the store */
+	LEDGER_STATE_MAX = 16,
+	LEDGER_SLOTS_MAX = 1024,
+};
+
+struct ledger;
+
+/* A keeper's identity. While it lives it holds an flock on its own file in the ledger's owners/ directory. */
+struct ledger_owner {
+	char owner_id[ID_SIZE];
+	struct digest epoch; /* digest of the runtime epoch */
+	char boot_id[40];
+	int64_t started_at_ms;
+};
+
+struct ledger_run {
+	char run_id[ID_SIZE];
+	char principal[64];      /* "uid:0" */
+	bool attached;           /* `caisson run`: sealed not_launched when its keeper dies before the intent */
+	const char *manifest;    /* canonical text */
+	const char *plan;        /* canonical text; NULL when compilation was refused */
+	struct digest manifest_digest, plan_digest;
+	int64_t created_at_ms;
+	const char *labels;      /* canonical JSON object */
+};
+
+struct ledger_attempt {
+	char attempt_id[ID_SIZE];
+	char run_id[ID_SIZE];
+	int number;                      /* 1..3 */
+	char boundary_id[ID_SIZE];
+	char profile[16];
+	int slot;
+	char owner_id[ID_SIZE];          /* of the lease */
+	int64_t generation, renewals, ttl_ms;
+	char state[LEDGER_STATE_MAX];    /* life_state_name */
+	bool intent;                     /* a launch intent exists for the run */
+	bool attached;
+	bool owner_alive;                /* filled by queries: its flock is held */
+};
+
+/* One record of an attempt's chain: {seq, at, kind, body, prev_digest}, digest over all of it and the attempt's id. */
+struct ledger_record {
+	int64_t seq, at_ms;
+	char kind[LEDGER_KIND_MAX];
+	const char *body; /* canonical JSON object */
+};
+
+struct ledger_stream {
+	const char *name; /* "stdout", "stderr" */
+	struct digest sha256;
+	int64_t bytes, kept_bytes, dropped_bytes;
+	bool drained;
+	const void *data;   /* kept bytes when kept_bytes <= LEDGER_STREAM_ROW_MAX, else NULL: they are in the store */
+};
+
+/* What the seal commits in one transaction. build() is called inside it, after the stream rows are in and the attempt's state is
+ * `sealed`; it gets the numbers that only the transaction knows and must give receipt, signature and key (all owned by the caller). */
+struct ledger_seal_numbers {
+	int64_t seal_seq;               /* of this key's chain, from 1 */
+	struct digest previous;         /* digest of the chain's last seal; the genesis digest for the first */
+	struct digest last_record;      /* digest of the attempt's last record */
+	int64_t lease_generations;
+};
+
+struct ledger_seal_built {
+	const char *receipt;            /* canonical JSON, signature included */
+	struct digest digest;           /* of the seal: what the next one points to */
+	char key[DIGEST_HEX_SIZE];      /* fingerprint of the signing key */
+	uint8_t public_key[32];
+	uint8_t signature[64];
+};
+
+struct ledger_seal {
+	const char *attempt_id;
+	int64_t generation;             /* fence: must still be the lease's */
+	const char *owner_id;
+	char key[DIGEST_HEX_SIZE];
+	const struct ledger_record *records; /* appended before the rows record */
+	size_t record_count;
+	const struct ledger_stream *streams;
+	size_t stream_count;
+	const char *verdict, *reason;   /* copies for lists; derived, recomputed by verify */
+	int (*build)(void *context, const struct ledger_seal_numbers *numbers, struct ledger_seal_built *ret, struct err *err);
+	void *context;
+};
+
+struct ledger_list_row {
+	char run_id[ID_SIZE], attempt_id[ID_SIZE];
+	char state[LEDGER_STATE_MAX], verdict[24], reason[64];
+	int64_t created_at_ms;
+	const char *argv0; /* first words of the command, for display */
+};
+
+typedef int (*ledger_attempt_fn)(void *context, const struct ledger_attempt *attempt);
+typedef int (*ledger_list_fn)(void *context, const struct ledger_list_row *row);
+typedef int (*ledger_record_fn)(void *context, const struct ledger_record *record, const struct digest *digest);
+
+struct ledger_ops {
+	/* Identity of the ledger: "led-…". */
+	const char *(*id)(struct ledger *ledger);
+
+	/* Makes this process known as a keeper: takes the flock of its own file, then records the row. Once per process. */
+	int (*register_owner)(struct ledger *ledger, const struct ledger_owner *owner, struct err *err);
+
+	/* Accepts a run together with its first attempt, its lease (generation 1) and its first record(s), in one transaction. The
+	 * boundary's binding is therefore recorded before anything is made. attempt->slot is assigned: the lowest that no unsealed
+	 * attempt of this profile holds, so that a quarantined slot stays taken. ERR_BUSY when all LEDGER_SLOTS_MAX are. */
+	int (*accept)(struct ledger *ledger, const struct ledger_run *run, struct ledger_attempt *attempt,
+	              const struct ledger_record *records, size_t count, bool durable, struct err *err);
+
+	/* Appends records and sets the attempt's state, fenced by (owner, generation): ERR_FENCED when the lease is not ours any more.
+	 * seq is assigned by the ledger. state NULL leaves it. */
+	int (*append)(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t generation, const char *state,
+	              const struct ledger_record *records, size_t count, bool durable, struct err *err);
+
+	/* As append, and inserts the run's launch intent, durable. ERR_CONFLICT when the run has one, ERR_FENCED, ERR_STATE when a
+	 * cancellation is recorded. */
+	int (*commit_launch_intent)(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t generation,
+	                            const struct ledger_record *records, size_t count, struct err *err);
+
+	/* Sticky and durable; idempotent. *ret_sealed: it changes nothing any more. ERR_NOT_FOUND. */
+	int (*request_cancel)(struct ledger *ledger, const char *run_id, bool *ret_sealed, struct err *err);
+	int (*cancel_requested)(struct ledger *ledger, const char *run_id, bool *ret, struct err *err);
+
+	/* Lease: renewals + 1. ERR_FENCED. */
+	int (*renew)(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t generation, struct err *err);
+
+	/* Takes over the lease of an attempt whose owner's flock is free: generation + 1, our owner. ERR_BUSY when the owner lives or
+	 * somebody else was faster. */
+	int (*take_over)(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t *ret_generation, struct err *err);
+
+	/* The seal (see struct ledger_seal): records, streams, state, rows record, receipt and seal chain, one durable transaction. */
+	int (*seal)(struct ledger *ledger, const struct ledger_seal *seal, struct err *err);
+
+	/* Every row of every table as one JSON object a call, in primary-key order, blobs as "sha256:…" of their bytes: for verification,
+	 * which must not trust the store's own constraints. `table` comes with it. */
+	int (*dump)(struct ledger *ledger, int (*row)(void *context, const char *table, const char *json), void *context, struct err *err);
+
+	/* Attempts that are not sealed, owner_alive filled in. */
+	int (*unsealed)(struct ledger *ledger, ledger_attempt_fn fn, void *context, struct err *err);
+
+	int (*list)(struct ledger *ledger, int64_t limit, ledger_list_fn fn, void *context, struct err *err);
+	/* Text is the caller's (free). NULL receipt when not sealed. run_id may be an unambiguous prefix of 6 characters or more, or
+	 * "latest"; the full id is written to ret_run_id. */
+	int (*find_run)(struct ledger *ledger, const char *name, char ret_run_id[static ID_SIZE], struct err *err);
+	int (*receipt)(struct ledger *ledger, const char *run_id, char **ret_receipt, struct err *err);
+	int (*manifest)(struct ledger *ledger, const char *run_id, char **ret_manifest, char **ret_plan, struct err *err);
+	/* *ret_data is the caller's (free), NULL with *ret_in_store set when the bytes are an object of the store. */
+	int (*stream)(struct ledger *ledger, const char *run_id, const char *name, struct ledger_stream *ret, void **ret_data,
+	              bool *ret_in_store, struct err *err);
+	int (*records)(struct ledger *ledger, const char *attempt_id, ledger_record_fn fn, void *context, struct err *err);
+
+	void (*close)(struct ledger *ledger);
+};
+
+struct ledger {
+	const struct ledger_ops *ops;
+};

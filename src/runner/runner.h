@@ -1,0 +1,71 @@
+/* runner.h - the one conveyor: carries an attempt through the lifecycle over any boundary and any ledger.
+ *
+ * It holds the lease, steps the lifecycle (lifecycle.h), performs its actions, appends records, and seals. It knows no concrete backend.
+ * Order (contract R2): an effect's intent is in the ledger before the effect; an observation may wait for the next commit. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "boundary/boundary.h"
+#include "capture/capture.h"
+#include "evidence/key.h"
+#include "ledger/ledger.h"
+#include "lifecycle/verdict.h"
+#include "manifest/plan.h"
+
+/* Names of the places where a fault may be injected, passed to `fault` (NULL in production; see base/fault.h). */
+
+struct runner_request {
+	struct ledger *ledger;
+	const struct key *key;
+	struct store *store;
+	struct boundary *boundary;   /* opened, not yet prepared; the runner does not free it */
+	const struct plan *plan;
+	struct ledger_attempt attempt; /* as accepted: ids, slot, owner, generation; state `queued` */
+	const char *principal;
+	struct digest admission;
+	int64_t admitted_at_ms;
+	struct capture *standard_output, *standard_error;
+
+	/* What the keeper heard from outside. Polled after each BOUNDARY_INTERRUPTED and before each step: 0 nothing, 1 cancel, 2 kill now. */
+	int (*stop_requested)(void *context);
+	void (*launched)(void *context);                  /* the gate is open; may be NULL */
+	void (*provisional)(void *context, const struct verdict *verdict); /* the attempt is quarantined; may be NULL */
+	void *context;
+};
+
+struct runner_result {
+	struct verdict verdict;
+	bool provisional;            /* quarantined: no receipt yet */
+	char *receipt;               /* canonical JSON (free); NULL when provisional */
+	struct boundary_usage usage;
+};
+
+/* Drives the attempt to its seal or its quarantine. 0 when one of both was reached, whatever the verdict; a negative code only when the
+ * ledger itself failed (nothing is lost: the next recovery converges). */
+int runner_drive(const struct runner_request *request, struct runner_result *ret, struct err *err);
+
+/* Seals an attempt that never reached a boundary: refused at admission (reason, detail). */
+struct runner_refusal {
+	struct ledger *ledger;
+	const struct key *key;
+	const struct plan *plan;     /* NULL when the plan itself was refused */
+	struct ledger_attempt attempt;
+	struct digest manifest, policy, admission;
+	const char *principal, *reason, *detail;
+};
+int runner_refuse(const struct runner_refusal *refusal, struct runner_result *ret, struct err *err);
+
+/* Recovers one unsealed attempt of a dead owner: takes its lease over (generation + 1), cleans up by identity through the provider,
+ * verifies, and seals it: `not_launched` (attached, no intent), `cancelled` (a cancellation is recorded), else `interrupted`. An attempt
+ * that cannot be verified empty stays, or becomes, quarantined. ERR_BUSY: somebody else owns it. */
+struct runner_recovery {
+	struct ledger *ledger;
+	const struct key *key;
+	const struct boundary_provider *provider;
+	const char *owner_id;        /* ours */
+	struct ledger_attempt attempt;
+	int64_t cleanup_ms;
+};
+int runner_recover(const struct runner_recovery *recovery, struct runner_result *ret, struct err *err);
