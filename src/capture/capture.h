@@ -4,7 +4,10 @@
  * the spool; the worker, sharing the descriptor, writes to it; so the keeper can read what was captured also when the worker dies.
  *
  * With OVERFLOW_KILL exactly the first `limit` bytes are kept, and one byte more is overflow. With OVERFLOW_TRUNCATE limit/2 of head and
- * limit/2 of tail are kept (the head takes the odd byte), the rest is read and counted. Exactly the limit is never overflow. */
+ * limit/2 of tail are kept (the head takes the odd byte), the rest is read and counted. Exactly the limit is never overflow.
+ *
+ * An object is used by one thread. Another thread that wants to read along attaches an object of its own to duplicates of the
+ * descriptors. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +23,8 @@ enum { CAPTURE_MEMORY_MAX = 4 * 1024 * 1024 };
 
 struct capture;
 
-/* What is known of a stream; travels from worker to keeper. */
+/* What is known of a stream; travels from worker to keeper. The counters say all there is: where the tail begins in the spool follows
+ * from total and limit. */
 struct capture_state {
 	int64_t total_bytes;   /* written by the guest and read by us */
 	int64_t kept_bytes;
@@ -51,6 +55,9 @@ int capture_write(struct capture *capture, const void *bytes, size_t count, stru
 int capture_pump(struct capture *capture, int fd, size_t max, bool *ret_eof, struct err *err);
 
 void capture_mark_drained(struct capture *capture);
+
+/* On the side that does not write, and until capture_set_state: what the spool's head shows, not drained. So it is also the best that can
+ * be said of a stream whose writer died. */
 void capture_get_state(const struct capture *capture, struct capture_state *ret);
 
 /* Takes over what the other side reported; the keeper calls it before it reads the kept bytes. ERR_DAMAGED when it contradicts
