@@ -1,7 +1,8 @@
 /* store.h - the content-addressed store: sealed inputs and large streams, named by SHA-256.
  *
- * DIR/objects/ab/cdef…: regular files, one link, mode 0555, our owner, never changed after they appear. An object is written under
- * DIR/tmp with O_TMPFILE or a random name, fsynced, and linked into place; so a name exists only with all its bytes. */
+ * DIR/objects/ab/cdef…: regular files, one link, mode 0555, our owner, never changed after they appear. An object is written without a
+ * name (O_TMPFILE in DIR/tmp), synced, and linked into place; so a name exists only with all its bytes, and an interrupted put leaves
+ * nothing behind. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,8 +21,9 @@ void store_free(struct store *store);
 /* Borrowed descriptor of the store's directory. */
 int store_dir_fd(const struct store *store);
 
-/* Copies the bytes in and returns their digest and size. max_bytes: ERR_LIMIT above. Not durable before store_sync of the same object
- * unless durable is set. Idempotent: an object that is there already is kept. */
+/* Copies the bytes in and returns their digest and size. max_bytes: ERR_LIMIT above. fd is read from where it stands to its end. durable:
+ * the object's name survives a power cut too. Idempotent: an object that is there already is kept, ERR_DAMAGED when its size or kind
+ * cannot be right. ERR_NO_SPACE leaves nothing behind. */
 int store_put_bytes(struct store *store, const void *bytes, size_t count, bool durable, struct digest *ret, struct err *err);
 int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, struct digest *ret, int64_t *ret_size, struct err *err);
 
