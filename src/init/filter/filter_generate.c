@@ -41,6 +41,8 @@ static uint32_t libseccomp_action(enum filter_action action)
 		return SCMP_ACT_ALLOW;
 	case FILTER_REFUSE:
 		return SCMP_ACT_ERRNO(EPERM);
+	case FILTER_IGNORE:
+		return SCMP_ACT_ERRNO(0);
 	}
 	abort();
 }

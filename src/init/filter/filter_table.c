@@ -121,6 +121,7 @@ const size_t filter_group_count = sizeof(filter_groups) / sizeof(filter_groups[0
 #define LOW_32 0xffffffffULL
 #define IS(arg, value) {(arg), SCMP_CMP_MASKED_EQ, LOW_32, (value)}
 #define HAS_NONE(arg, flags) {(arg), SCMP_CMP_MASKED_EQ, (flags), 0}
+#define IS_NULL(arg) {(arg), SCMP_CMP_EQ, 0, 0}
 #define IS_NOT_NULL(arg) {(arg), SCMP_CMP_NE, 0, 0}
 
 /* CLONE_NEWTIME is missing: for clone(2) its bit belongs to the exit signal. */
@@ -142,9 +143,12 @@ const struct filter_condition filter_conditions[] = {
 	{FILTER_REFUSE, "ioctl", 1, {IS(1, TIOCSTI)}},
 	{FILTER_REFUSE, "ioctl", 1, {IS(1, TIOCLINUX)}},
 
-	/* A core limit of 1 is what stops a piped core handler, which would run on the host; it must stay 1. */
-	{FILTER_REFUSE, "setrlimit", 1, {IS(0, RLIMIT_CORE)}},
-	{FILTER_REFUSE, "prlimit64", 2, {IS(1, RLIMIT_CORE), IS_NOT_NULL(2)}},
+	/* A core limit of 1 is what stops a piped core handler, which would run on the host: it must stay 1. Each sanitizer's
+	 * runtime sets it to 0 and gives up if it cannot. Core dumps are off, so it is told yes; but where the old limit is asked
+	 * for in the same call there is nobody to write it, and the answer is no. */
+	{FILTER_IGNORE, "setrlimit", 1, {IS(0, RLIMIT_CORE)}},
+	{FILTER_IGNORE, "prlimit64", 3, {IS(1, RLIMIT_CORE), IS_NOT_NULL(2), IS_NULL(3)}},
+	{FILTER_REFUSE, "prlimit64", 3, {IS(1, RLIMIT_CORE), IS_NOT_NULL(2), IS_NOT_NULL(3)}},
 
 	/* Reading the persona, the plain one, and fixed addresses (ThreadSanitizer starts itself again with them). The rest
 	 * emulates other systems and older kernels. */

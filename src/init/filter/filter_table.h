@@ -8,10 +8,11 @@
 /* A call in no group and no condition does not exist for a guest: ENOSYS, which is what libraries fall back on. */
 enum filter_action {
 	FILTER_ALLOW,
-	FILTER_REFUSE, /* EPERM: a call that a kernel of this age has, and that a guest may not make. */
+	FILTER_REFUSE, /* EPERM: a call that a kernel of this age has, and that a guest may not make */
+	FILTER_IGNORE, /* 0, and nothing is done: for what is so already, and what programs treat as fatal when it fails */
 };
 
-enum { FILTER_ARGS_MAX = 2 };
+enum { FILTER_ARGS_MAX = 3 };
 
 /* Calls that are treated alike whatever their arguments are, and why. `calls` ends with NULL. */
 struct filter_group {

@@ -127,8 +127,8 @@ static void no_action_writes_to_the_kernel_log(void **state)
 		if (guest_filter[i].code != (BPF_RET | BPF_K))
 			continue;
 		uint32_t action = guest_filter[i].k;
-		assert_true(action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_KILL_PROCESS || action == (SECCOMP_RET_ERRNO | EPERM) ||
-			    action == (SECCOMP_RET_ERRNO | ENOSYS));
+		assert_true(action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_KILL_PROCESS ||
+			    (action & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO);
 	}
 }
 
@@ -144,6 +144,7 @@ struct real_call {
 #define CLONE_HARMLESS CLONE_THREAD /* without CLONE_SIGHAND it is EINVAL, always */
 
 static const struct rlimit no_core = {0, 0};
+static struct rlimit old_core;
 
 static const struct real_call real_calls[] = {
 	{"getpid", SYS_getpid, {0}, 0},
@@ -203,10 +204,12 @@ static const struct real_call real_calls[] = {
 	{"ioctl TIOCLINUX", SYS_ioctl, {-1, TIOCLINUX}, EPERM},
 	{"ioctl TIOCLINUX with bit 32", SYS_ioctl, {-1, BIT_32 | TIOCLINUX}, EPERM},
 	{"ioctl TCGETS reaches the kernel", SYS_ioctl, {-1, TCGETS}, EBADF},
-	{"setrlimit CORE", SYS_setrlimit, {RLIMIT_CORE, (long)&no_core}, EPERM},
+	{"setrlimit CORE", SYS_setrlimit, {RLIMIT_CORE, (long)&no_core}, 0},
+	{"setrlimit CORE of nothing never reaches the kernel", SYS_setrlimit, {RLIMIT_CORE}, 0},
 	{"setrlimit of nothing reaches the kernel", SYS_setrlimit, {RLIM_NLIMITS, (long)&no_core}, EINVAL},
-	{"prlimit64 CORE, new limit", SYS_prlimit64, {0, RLIMIT_CORE, (long)&no_core}, EPERM},
-	{"prlimit64 CORE, new limit, with bit 32", SYS_prlimit64, {0, BIT_32 | RLIMIT_CORE, (long)&no_core}, EPERM},
+	{"prlimit64 CORE of process -1 never reaches the kernel", SYS_prlimit64, {-1, RLIMIT_CORE, (long)&no_core}, 0},
+	{"prlimit64 CORE with bit 32, the same", SYS_prlimit64, {-1, BIT_32 | RLIMIT_CORE, (long)&no_core}, 0},
+	{"prlimit64 CORE, new and old", SYS_prlimit64, {0, RLIMIT_CORE, (long)&no_core, (long)&old_core}, EPERM},
 	{"prlimit64 CORE, read", SYS_prlimit64, {0, RLIMIT_CORE, 0}, 0},
 	{"personality, read", SYS_personality, {0xffffffff}, 0},
 	{"personality, read as -1", SYS_personality, {-1}, 0},
@@ -248,6 +251,27 @@ static void the_kernel_answers_as_the_table_says(void **state)
 	}
 }
 
+static void the_core_limit_stays_what_it_is(void **state)
+{
+	(void)state;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		const struct rlimit one = {1, 1};
+		struct rlimit now;
+		if (setrlimit(RLIMIT_CORE, &one) != 0)
+			_exit(254);
+		load_filter();
+		if (setrlimit(RLIMIT_CORE, &no_core) != 0 || getrlimit(RLIMIT_CORE, &now) != 0)
+			_exit(253);
+		_exit((int)now.rlim_cur);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+}
+
 static void an_x32_call_ends_the_process(void **state)
 {
 	(void)state;
@@ -270,6 +294,7 @@ int main(void)
 		cmocka_unit_test(x32_and_foreign_architectures_are_killed),
 		cmocka_unit_test(no_action_writes_to_the_kernel_log),
 		cmocka_unit_test(the_kernel_answers_as_the_table_says),
+		cmocka_unit_test(the_core_limit_stays_what_it_is),
 		cmocka_unit_test(an_x32_call_ends_the_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
