@@ -22,25 +22,45 @@ struct keeper {
 	char principal[64];          /* "uid:0", from our own credentials */
 };
 
-/* A worker: the other end of the channel (worker.h). Forked early, before the ledger is opened, from a small single-threaded process. */
+/* A worker: a process of its own that drives one boundary at a time; the other end of the channel (worker.h). */
 struct worker;
 
-/* Makes a worker serve the providers in the list. The child never returns. store_dir: path of the ledger directory's store. */
-int worker_spawn(const struct boundary_provider *const *providers, const char *ledger_dir, struct worker **ret, struct err *err);
-/* A boundary that lives in the worker: every call travels over the channel. Freed by boundary->ops->free. profile names the provider. */
-int worker_boundary(struct worker *worker, const char *profile, struct boundary **ret, struct err *err);
-/* Wakes a blocked observe; async-signal-safe. */
+/* Makes the provider of a worker, in the worker's process. wake_fd: a descriptor whose readability must make a blocked observe return
+ * BOUNDARY_INTERRUPTED; level-triggered, never to be read. No descriptor opened before worker_spawn is open in the worker, but 0 to 2, which
+ * are /dev/null. The provider is never freed: it ends with the process. */
+struct worker_factory {
+	int (*make)(void *context, const char *profile, int wake_fd, struct boundary_provider **ret, struct err *err);
+	void *context;
+};
+
+/* Forks a worker for one profile. To be called early, from a small, single-threaded process, before a ledger is open; the worker makes its
+ * provider and opens a boundary while the caller goes on. Makes this process the reaper of its orphans (PR_SET_CHILD_SUBREAPER), so that
+ * what a dying worker leaves is no zombie of pid 1's. An error of the factory comes back from worker_boundary. factory and its context are
+ * not used after the return. */
+int worker_spawn(const char *profile, const struct worker_factory *factory, struct worker **ret, struct err *err);
+
+/* The boundary that lives in the worker: every call travels over the channel. Freed by boundary->ops->free, before the worker. One at a
+ * time: ERR_STATE. When the worker dies or does not answer in time every call is ERR_LOST, and observe reports BOUNDARY_LOST with the detail
+ * "worker_lost". */
+int worker_boundary(struct worker *worker, struct boundary **ret, struct err *err);
+
+/* Wakes a blocked observe; async-signal-safe. NULL is allowed. */
 void worker_interrupt(struct worker *worker);
+
 /* Closes the channel and reaps the worker (it kills its unit and exits). NULL is allowed. */
 void worker_free(struct worker *worker);
 
-/* Opens the key, registers us as an owner, fills principal. dir, ledger and store are taken over from the caller (wiring opened them). */
+/* Opens the key, registers us as an owner, fills principal. On success dir, ledger and store are the keeper's (wiring opened them); on
+ * failure they stay the caller's. */
 int keeper_open(int dir, struct ledger *ledger, struct store *store, struct keeper **ret, struct err *err);
 void keeper_free(struct keeper *keeper);
 
 struct keeper_once {
 	struct keeper *keeper;
-	struct worker *worker;
+	struct worker *worker;       /* may be NULL when plan is */
+	/* NULL-terminated, in this process: when the worker dies, the attempt is recovered at once through the plan's. May be NULL; then that
+	 * is left to the next recovery, and the result is provisional. */
+	const struct boundary_provider *const *providers;
 	const struct manifest *manifest;
 	const struct plan *plan;     /* NULL: refused at compilation */
 	const char *plan_refusal;    /* then the text; reason `limit_unenforceable` or `unsupported` in plan_reason */
@@ -54,24 +74,35 @@ struct keeper_once {
 struct keeper_result {
 	char run_id[ID_SIZE];
 	struct runner_result run;
-	struct capture *standard_output, *standard_error; /* owned by the caller (capture_free); NULL when refused */
+	struct capture *standard_output, *standard_error; /* NULL when refused */
 };
 
-/* Seals, admits, accepts, drives. 0 whenever the run reached a terminal or provisional state. */
+/* Admits, accepts, drives, seals. 0 whenever the run reached a terminal or provisional state, with everything in *ret the caller's
+ * (keeper_result_done); a negative code when nothing was recorded, or the ledger failed and the next recovery has to converge. */
 int keeper_run_once(const struct keeper_once *once, struct keeper_result *ret, struct err *err);
 
+/* Frees receipt and captures. */
+void keeper_result_done(struct keeper_result *result);
+
 struct keeper_recovered {
-	int sealed, quarantined, busy, swept;
+	int sealed;
+	int quarantined; /* not verified empty, or left alone in quarantine */
+	int busy;        /* a living keeper's: left alone */
+	int failed;      /* not recovered for another reason; reported, and tried again by the next recovery */
+	int swept;       /* boundaries that no unsealed attempt named, removed */
 };
 
-/* Recovers every unsealed attempt whose owner's flock is free, each on its own (R12), then, with sweep, boundaries of this ledger that no
- * unsealed attempt of a living owner names (R14). `report` hears a line for each; may be NULL. */
+/* Recovers every unsealed attempt whose owner's flock is free, each on its own (R12), then, with sweep, removes the boundaries of this
+ * ledger that no unsealed attempt names (R14). `report` hears a line for each; may be NULL; run_id is "" when no run is known.
+ * Costs one query when nothing is unsealed. */
 struct keeper_recovery {
 	struct keeper *keeper;
 	const struct boundary_provider *const *providers; /* NULL-terminated */
 	bool sweep;
+	bool dry_run;             /* only report what would be done; the counters say how much */
 	bool include_quarantined; /* `caisson recover`: yes; before a run: no */
 	void (*report)(void *context, const char *run_id, const char *line);
 	void *context;
 };
+/* A negative code when the ledger or an engine erred: it stood down there (R14), and the rest is for the next recovery. */
 int keeper_recover(const struct keeper_recovery *recovery, struct keeper_recovered *ret, struct err *err);
