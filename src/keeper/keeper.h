@@ -25,11 +25,13 @@ struct keeper {
 /* A worker: a process of its own that drives one boundary at a time; the other end of the channel (worker.h). */
 struct worker;
 
-/* Makes the provider of a worker, in the worker's process. wake_fd: a descriptor whose readability must make a blocked observe return
- * BOUNDARY_INTERRUPTED; level-triggered, never to be read. No descriptor opened before worker_spawn is open in the worker, but 0 to 2, which
- * are /dev/null. The provider is never freed: it ends with the process. */
-struct worker_factory {
+/* Makes the provider of a profile where it is needed: in the worker at its start, and in the keeper only when there is something to recover.
+ * wake_fd: a descriptor whose readability must make a blocked observe return BOUNDARY_INTERRUPTED; level-triggered, never to be read; -1 in
+ * the keeper. In the worker no descriptor opened before worker_spawn is open, but 0 to 2, which are /dev/null; and nothing is released
+ * there: all of it ends with the process. ERR_UNSUPPORTED: there is no such profile, or this host cannot have it. */
+struct provider_factory {
 	int (*make)(void *context, const char *profile, int wake_fd, struct boundary_provider **ret, struct err *err);
+	void (*release)(void *context, struct boundary_provider *provider);
 	void *context;
 };
 
@@ -37,7 +39,7 @@ struct worker_factory {
  * provider and opens a boundary while the caller goes on. Makes this process the reaper of its orphans (PR_SET_CHILD_SUBREAPER), so that
  * what a dying worker leaves is no zombie of pid 1's. An error of the factory comes back from worker_boundary. factory and its context are
  * not used after the return. */
-int worker_spawn(const char *profile, const struct worker_factory *factory, struct worker **ret, struct err *err);
+int worker_spawn(const char *profile, const struct provider_factory *factory, struct worker **ret, struct err *err);
 
 /* The boundary that lives in the worker: every call travels over the channel. Freed by boundary->ops->free, before the worker. One at a
  * time: ERR_STATE. When the worker dies or does not answer in time every call is ERR_LOST, and observe reports BOUNDARY_LOST with the detail
@@ -58,9 +60,9 @@ void keeper_free(struct keeper *keeper);
 struct keeper_once {
 	struct keeper *keeper;
 	struct worker *worker;       /* may be NULL when plan is */
-	/* NULL-terminated, in this process: when the worker dies, the attempt is recovered at once through the plan's. May be NULL; then that
-	 * is left to the next recovery, and the result is provisional. */
-	const struct boundary_provider *const *providers;
+	/* When the worker dies, the attempt is recovered at once by this process, through a provider of its own. NULL: that is left to the
+	 * next recovery, and the result is provisional. */
+	const struct provider_factory *factory;
 	const struct manifest *manifest;
 	const struct plan *plan;     /* NULL: refused at compilation */
 	const char *plan_refusal;    /* then the text; reason `limit_unenforceable` or `unsupported` in plan_reason */
@@ -97,7 +99,8 @@ struct keeper_recovered {
  * Costs one query when nothing is unsealed. */
 struct keeper_recovery {
 	struct keeper *keeper;
-	const struct boundary_provider *const *providers; /* NULL-terminated */
+	const struct provider_factory *factory;
+	const char *const *profiles; /* NULL-terminated: which to sweep; may be NULL without sweep */
 	bool sweep;
 	bool dry_run;             /* only report what would be done; the counters say how much */
 	bool include_quarantined; /* `caisson recover`: yes; before a run: no */
