@@ -1,0 +1,76 @@
+# Makefile - the short way to the build that meson.build describes. `make` gives build/caisson; docs/HACKING.md tells the rest.
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+BENCH_PAIRS ?= 60
+
+CLANG = CC=clang CC_FOR_BUILD=clang
+SANITIZE = -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized
+
+.PHONY: all demo test bench check check-san fuzz install clean deps deps-test deps-bench build-fault build-clang build-san
+
+all: build/build.ninja
+	ninja -C build
+	ln -sfn src/cli/caisson build/caisson
+	ln -sfn src/init/caisson-init build/caisson-init
+
+demo: deps-test all
+	demo/run.sh
+
+# The installed program, the same with numbered fault points, and a second compiler's opinion. The suite prints the sum.
+test: deps-test all build-fault build-clang check
+	tests/run --build build --fault-build build-fault
+
+check:
+	tools/check
+
+check-san: deps-test build-san build-fault
+	tests/run --build build-san --fault-build build-fault
+
+bench: deps-bench all
+	tests/bench/bench.py --pairs $(BENCH_PAIRS)
+
+fuzz: deps-test build-fuzz/build.ninja
+	ninja -C build-fuzz fuzzers
+	tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
+
+# DESTDIR is meson's own.
+install: all
+	meson configure build -Dprefix=$(PREFIX)
+	meson install -C build
+
+clean:
+	rm -rf build build-fault build-clang build-san build-fuzz
+
+deps:
+	tools/deps build
+
+deps-test:
+	tools/deps build test
+
+deps-bench:
+	tools/deps build bench
+
+build-fault: build-fault/build.ninja
+	ninja -C $@
+	ln -sfn src/cli/caisson $@/caisson
+	ln -sfn src/init/caisson-init $@/caisson-init
+
+build-clang: build-clang/build.ninja
+	ninja -C $@
+
+build-san: build-san/build.ninja
+	ninja -C $@
+	ln -sfn src/cli/caisson $@/caisson
+	ln -sfn src/init/caisson-init $@/caisson-init
+
+build/build.ninja:
+	meson setup build
+build-fault/build.ninja:
+	meson setup build-fault -Dfault_points=true
+build-clang/build.ninja:
+	$(CLANG) meson setup build-clang
+build-san/build.ninja:
+	meson setup build-san $(SANITIZE)
+build-fuzz/build.ninja:
+	$(CLANG) meson setup build-fuzz $(SANITIZE) -Dfuzz=true -Dc_args=-fsanitize=fuzzer-no-link
