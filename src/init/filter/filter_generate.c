@@ -96,7 +96,7 @@ static void compile_conditions(struct program *ret)
 		if (number < 0)
 			continue;
 		int rc = seccomp_rule_add_exact_array(context, libseccomp_action(condition->action), number, condition->arg_count,
-						      condition->args);
+		                                      condition->args);
 		if (rc < 0)
 			die("condition", condition->call, rc);
 	}
@@ -163,11 +163,13 @@ static void write_header(const char *path, const struct program *first, const st
 	FILE *out = fopen(path, "we");
 	if (!out)
 		die("cannot write", path, errno);
-	fprintf(out, "/* guest_filter.h - the guest's seccomp filter. Made by filter_generate from filter_table.c: change the table. */\n"
-		     "#pragma once\n\n#include <linux/filter.h>\n\n"
-		     "#define GUEST_FILTER_COUNT %zu\n\n"
-		     "static const struct sock_filter guest_filter[GUEST_FILTER_COUNT] = {\n",
-		first->count + second->count);
+	fprintf(out,
+	        "/* guest_filter.h - the guest's seccomp filter. Made by filter_generate from filter_table.c: change the table. "
+	        "*/\n"
+	        "#pragma once\n\n#include <linux/filter.h>\n\n"
+	        "#define GUEST_FILTER_COUNT %zu\n\n"
+	        "static const struct sock_filter guest_filter[GUEST_FILTER_COUNT] = {\n",
+	        first->count + second->count);
 	write_program(out, first);
 	write_program(out, second);
 	fprintf(out, "};\n");

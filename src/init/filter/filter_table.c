@@ -21,20 +21,22 @@
 
 const struct filter_group filter_groups[] = {
 	{FILTER_ALLOW, "read, write and wait on descriptors the guest already holds",
-	 CALLS("read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "lseek", "close",
-	       "close_range", "dup", "dup2", "dup3", "fcntl", "flock", "fsync", "fdatasync", "sync_file_range", "ftruncate", "fallocate",
-	       "fadvise64", "readahead", "sendfile", "copy_file_range", "splice", "tee", "vmsplice", "pipe", "pipe2", "poll", "ppoll",
-	       "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",
-	       "eventfd", "eventfd2", "signalfd", "signalfd4", "timerfd_create", "timerfd_settime", "timerfd_gettime", "memfd_create",
-	       "inotify_init", "inotify_init1", "inotify_add_watch", "inotify_rm_watch", "ioctl")},
+	 CALLS("read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "lseek",
+	       "close", "close_range", "dup", "dup2", "dup3", "fcntl", "flock", "fsync", "fdatasync", "sync_file_range",
+	       "ftruncate", "fallocate", "fadvise64", "readahead", "sendfile", "copy_file_range", "splice", "tee", "vmsplice",
+	       "pipe", "pipe2", "poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait",
+	       "epoll_pwait", "epoll_pwait2", "eventfd", "eventfd2", "signalfd", "signalfd4", "timerfd_create", "timerfd_settime",
+	       "timerfd_gettime", "memfd_create", "inotify_init", "inotify_init1", "inotify_add_watch", "inotify_rm_watch",
+	       "ioctl")},
 
 	{FILTER_ALLOW, "names in the guest's own tree; mknod makes FIFOs and sockets, a device needs a capability it has not",
 	 CALLS("open", "openat", "openat2", "creat", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "access",
-	       "faccessat", "faccessat2", "getdents", "getdents64", "getcwd", "chdir", "fchdir", "mkdir", "mkdirat", "rmdir", "unlink",
-	       "unlinkat", "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "readlink", "readlinkat",
-	       "mknod", "mknodat", "truncate", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
-	       "umask", "utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "getxattr", "lgetxattr",
-	       "fgetxattr", "listxattr", "llistxattr", "flistxattr", "removexattr", "lremovexattr", "fremovexattr")},
+	       "faccessat", "faccessat2", "getdents", "getdents64", "getcwd", "chdir", "fchdir", "mkdir", "mkdirat", "rmdir",
+	       "unlink", "unlinkat", "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "readlink",
+	       "readlinkat", "mknod", "mknodat", "truncate", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown",
+	       "lchown", "fchownat", "umask", "utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr",
+	       "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr", "removexattr", "lremovexattr",
+	       "fremovexattr")},
 
 	{FILTER_ALLOW, "memory, charged to the guest's group; where its pages lie is advice",
 	 CALLS("brk", "mmap", "mprotect", "munmap", "mremap", "msync", "madvise", "mincore", "remap_file_pages", "mlock", "mlock2",
@@ -42,10 +44,10 @@ const struct filter_group filter_groups[] = {
 	       "mbind")},
 
 	{FILTER_ALLOW, "processes and threads of the guest's own pid namespace",
-	 CALLS("fork", "vfork", "execve", "execveat", "exit", "exit_group", "wait4", "waitid", "getpid", "getppid", "gettid", "getpgid",
-	       "setpgid", "getpgrp", "getsid", "setsid", "set_tid_address", "futex", "futex_waitv", "futex_wait", "futex_wake",
-	       "futex_requeue", "set_robust_list", "get_robust_list", "rseq", "membarrier", "arch_prctl", "prctl", "pidfd_open",
-	       "restart_syscall")},
+	 CALLS("fork", "vfork", "execve", "execveat", "exit", "exit_group", "wait4", "waitid", "getpid", "getppid", "gettid",
+	       "getpgid", "setpgid", "getpgrp", "getsid", "setsid", "set_tid_address", "futex", "futex_waitv", "futex_wait",
+	       "futex_wake", "futex_requeue", "set_robust_list", "get_robust_list", "rseq", "membarrier", "arch_prctl", "prctl",
+	       "pidfd_open", "restart_syscall")},
 
 	{FILTER_ALLOW, "signals; those of other runs are in other pid namespaces",
 	 CALLS("kill", "tkill", "tgkill", "pidfd_send_signal", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending",
@@ -59,43 +61,41 @@ const struct filter_group filter_groups[] = {
 	 CALLS("seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")},
 
 	{FILTER_ALLOW, "scheduling: real-time classes and negative nice need a limit the guest does not have",
-	 CALLS("sched_yield", "sched_setparam", "sched_getparam", "sched_setscheduler", "sched_getscheduler", "sched_get_priority_max",
-	       "sched_get_priority_min", "sched_rr_get_interval", "sched_setaffinity", "sched_getaffinity", "sched_setattr",
-	       "sched_getattr", "getpriority", "setpriority", "ioprio_get", "ioprio_set", "getcpu")},
+	 CALLS("sched_yield", "sched_setparam", "sched_getparam", "sched_setscheduler", "sched_getscheduler",
+	       "sched_get_priority_max", "sched_get_priority_min", "sched_rr_get_interval", "sched_setaffinity",
+	       "sched_getaffinity", "sched_setattr", "sched_getattr", "getpriority", "setpriority", "ioprio_get", "ioprio_set",
+	       "getcpu")},
 
 	{FILTER_ALLOW, "limits and usage; the core limit has a condition of its own",
 	 CALLS("getrlimit", "setrlimit", "prlimit64", "getrusage", "times", "sysinfo", "uname")},
 
 	{FILTER_ALLOW, "reading clocks, sleeping, timers",
-	 CALLS("time", "gettimeofday", "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "alarm", "getitimer", "setitimer",
-	       "timer_create", "timer_settime", "timer_gettime", "timer_getoverrun", "timer_delete", "getrandom")},
+	 CALLS("time", "gettimeofday", "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "alarm", "getitimer",
+	       "setitimer", "timer_create", "timer_settime", "timer_gettime", "timer_getoverrun", "timer_delete", "getrandom")},
 
 	{FILTER_ALLOW, "sockets of the families that the conditions let through",
-	 CALLS("connect", "accept", "accept4", "bind", "listen", "getsockname", "getpeername", "setsockopt", "getsockopt", "shutdown",
-	       "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg")},
+	 CALLS("connect", "accept", "accept4", "bind", "listen", "getsockname", "getpeername", "setsockopt", "getsockopt",
+	       "shutdown", "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg")},
 
 	{FILTER_ALLOW, "System V and POSIX IPC, in the guest's own ipc namespace",
-	 CALLS("shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl",
-	       "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr")},
+	 CALLS("shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv",
+	       "msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr")},
 
-	{FILTER_REFUSE, "the case that no condition lets through",
-	 CALLS("clone", "socket", "socketpair", "ptrace", "personality")},
+	{FILTER_REFUSE, "the case that no condition lets through", CALLS("clone", "socket", "socketpair", "ptrace", "personality")},
 
 	{FILTER_REFUSE, "mounts and roots: the guest's view was made once and is proven before launch",
-	 CALLS("mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "mount_setattr", "fsopen", "fsconfig", "fsmount",
-	       "fspick", "quotactl", "quotactl_fd", "swapon", "swapoff")},
+	 CALLS("mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "mount_setattr", "fsopen", "fsconfig",
+	       "fsmount", "fspick", "quotactl", "quotactl_fd", "swapon", "swapoff")},
 
 	{FILTER_REFUSE, "new namespaces give capabilities over kernel code that expects an administrator",
 	 CALLS("unshare", "setns")},
 
-	{FILTER_REFUSE, "handles open files past the root that was pivoted away",
-	 CALLS("name_to_handle_at", "open_by_handle_at")},
+	{FILTER_REFUSE, "handles open files past the root that was pivoted away", CALLS("name_to_handle_at", "open_by_handle_at")},
 
 	{FILTER_REFUSE, "other processes' memory, descriptors and kernel pointers; no runtime needs them",
 	 CALLS("process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd", "kcmp")},
 
-	{FILTER_REFUSE, "keys belong to a uid and a session, not to a run",
-	 CALLS("add_key", "request_key", "keyctl")},
+	{FILTER_REFUSE, "keys belong to a uid and a session, not to a run", CALLS("add_key", "request_key", "keyctl")},
 
 	{FILTER_REFUSE, "large, young or rarely used kernel code, and work done outside the filter (io_uring)",
 	 CALLS("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "fanotify_init",
@@ -104,12 +104,12 @@ const struct filter_group filter_groups[] = {
 	{FILTER_REFUSE, "fs.aio-max-nr is one number for the whole machine: a guest could use up what belongs to all",
 	 CALLS("io_setup", "io_destroy", "io_submit", "io_cancel", "io_getevents", "io_pgetevents")},
 
-	{FILTER_REFUSE, "flush file systems of the host; a guest's own files need no such thing",
-	 CALLS("sync", "syncfs")},
+	{FILTER_REFUSE, "flush file systems of the host; a guest's own files need no such thing", CALLS("sync", "syncfs")},
 
 	{FILTER_REFUSE, "the machine itself",
-	 CALLS("kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot", "sethostname", "setdomainname",
-	       "settimeofday", "clock_settime", "adjtimex", "clock_adjtime", "acct", "syslog", "iopl", "ioperm", "vhangup")},
+	 CALLS("kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot", "sethostname",
+	       "setdomainname", "settimeofday", "clock_settime", "adjtimex", "clock_adjtime", "acct", "syslog", "iopl", "ioperm",
+	       "vhangup")},
 };
 const size_t filter_group_count = sizeof(filter_groups) / sizeof(filter_groups[0]);
 
@@ -119,14 +119,27 @@ const size_t filter_group_count = sizeof(filter_groups) / sizeof(filter_groups[0
 
 /* The kernel looks at 32 bits of these arguments. A comparison of all 64 would let "the same value with bit 32 set" through. */
 #define LOW_32 0xffffffffULL
-#define IS(arg, value) {(arg), SCMP_CMP_MASKED_EQ, LOW_32, (value)}
-#define HAS_NONE(arg, flags) {(arg), SCMP_CMP_MASKED_EQ, (flags), 0}
-#define IS_NULL(arg) {(arg), SCMP_CMP_EQ, 0, 0}
-#define IS_NOT_NULL(arg) {(arg), SCMP_CMP_NE, 0, 0}
+#define IS(arg, value)                                                                                                             \
+	{                                                                                                                          \
+		(arg), SCMP_CMP_MASKED_EQ, LOW_32, (value)                                                                         \
+	}
+#define HAS_NONE(arg, flags)                                                                                                       \
+	{                                                                                                                          \
+		(arg), SCMP_CMP_MASKED_EQ, (flags), 0                                                                              \
+	}
+#define IS_NULL(arg)                                                                                                               \
+	{                                                                                                                          \
+		(arg), SCMP_CMP_EQ, 0, 0                                                                                           \
+	}
+#define IS_NOT_NULL(arg)                                                                                                           \
+	{                                                                                                                          \
+		(arg), SCMP_CMP_NE, 0, 0                                                                                           \
+	}
 
 /* CLONE_NEWTIME is missing: for clone(2) its bit belongs to the exit signal. */
-#define NEW_NAMESPACES                                                                                                            \
-	((unsigned long long)CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
+#define NEW_NAMESPACES                                                                                                             \
+	((unsigned long long)CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |          \
+	 CLONE_NEWNET)
 
 const struct filter_condition filter_conditions[] = {
 	/* clone3 passes its flags in memory, where a filter cannot look: it is absent, and libc falls back to this. */

@@ -1,4 +1,4 @@
-/* test_filter.c - the guest's seccomp filter, call by call: on paper for every number, and in the kernel for the ones that matter. */
+/* test_filter.c - the seccomp filter, call by call: on paper for every number, in the kernel for those that matter. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -128,7 +128,7 @@ static void no_action_writes_to_the_kernel_log(void **state)
 			continue;
 		uint32_t action = guest_filter[i].k;
 		assert_true(action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_KILL_PROCESS ||
-			    (action & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO);
+		            (action & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO);
 	}
 }
 
