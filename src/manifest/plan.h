@@ -68,7 +68,9 @@ struct plan_unit {
 struct plan {
 	char *profile;
 	char *rootfs; /* "host" or an absolute path */
-	char **base;  /* NULL-terminated: what of the host's root the base view shows besides /usr and its links (profile's list) */
+	/* NULL-terminated: what of the host's root the base view shows besides /usr and its links (profile's list). Absolute paths; one that
+	 * is absent on the host is skipped. A '*' in the last component makes it a pattern, which may match any number of names, or none. */
+	char **base;
 	size_t base_count;
 	struct plan_unit unit;
 	struct plan_limits limits;
