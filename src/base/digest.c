@@ -1,7 +1,8 @@
 /* digest.c - SHA-256 by libcrypto, and its spelling.
  *
- * The low-level functions, though deprecated in favour of EVP: they need no provider, no configuration file and no initialisation of the
- * library, which EVP pays for at its first use in each process (measured: see digest_of's users; start-up is part of every run). */
+ * The low-level functions, though OpenSSL 3 deprecates them in favour of EVP: they need no provider, no configuration file and no
+ * initialisation of the library. The first digest of a process takes 0.015 ms with them and 0.9 ms with EVP (0.5 ms without
+ * openssl.cnf), and start-up is part of every run. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/digest.h"
 
