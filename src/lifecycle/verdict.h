@@ -33,18 +33,20 @@ struct verdict_totals {
 
 struct verdict {
 	enum verdict_kind kind;
-	char reason[LIFE_REASON_MAX]; /* "exit_code", "memory_limit", "wall_limit", a signal's name, a step's reason, …; "" for succeeded */
+	char reason[LIFE_REASON_MAX]; /* "exit_code", "wall_limit", a signal's name, a step's reason, …; "" for succeeded */
 	char detail[LIFE_DETAIL_MAX]; /* for people, with the figure: "ran 1000 ms of 1000 ms" */
-	int exit_code;                /* -1: none */
-	int signal;                   /* 0: none; never both */
+	int exit_code;                /* -1: none. How main ended, whatever the verdict */
+	int signal;                   /* 0: none; never both. Also one that Caisson sent */
+	int exec_errno;               /* exec_failed: errno of execve; else 0 */
 };
 
 void verdict_decide(const struct life *life, const struct verdict_totals *totals, struct verdict *ret);
 
 const char *verdict_name(enum verdict_kind kind);
 
-/* "SIGKILL", or "SIGRTMIN+3"; "SIG<n>" for a number that has no name. Static or thread-local text. */
+/* "SIGKILL", or "SIGRTMIN+3"; "SIG32" for a number that has no name; "SIG?" outside 1..64. Static text. */
 const char *verdict_signal_name(int signal);
 
-/* `caisson run`'s exit status for a verdict (contract, below the verdict table). cancel_signal: the signal that cancelled it, or 0. */
+/* `caisson run`'s exit status for a verdict (contract, below the verdict table). cancel_signal: the signal that cancelled it,
+ * or 0. */
 int verdict_exit_status(const struct verdict *verdict, int cancel_signal);
