@@ -1,0 +1,46 @@
+"""guests.py - compiles the guest programs of tests/hostile/guests on demand, and runs them without a boundary for positive controls."""
+
+import os
+import shutil
+import subprocess
+
+from support import caisson, scratch
+
+SOURCES = os.path.join(caisson.TOP, "tests", "hostile", "guests")
+CFLAGS = ("-std=gnu17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
+BARE_TIMEOUT_S = 20
+
+_built = {}
+
+
+def program(source, static=False):
+    """Path of the executable made from a source of guests/; a script is its own executable."""
+    key = (source, static)
+    if key not in _built:
+        _built[key] = _make(source, static)
+    return _built[key]
+
+
+def _make(source, static):
+    path = os.path.join(scratch.directory("guest"), source.split(".")[0])
+    if source.endswith(".c"):
+        flags = (*CFLAGS, *(("-static",) if static else ()))
+        subprocess.run(["cc", *flags, "-o", path, os.path.join(SOURCES, source)], check=True)
+    else:
+        shutil.copyfile(os.path.join(SOURCES, source), path)
+    os.chmod(path, 0o755)
+    return path
+
+
+def compile_text(text, name="program.c", compiler="cc", flags=()):
+    """An executable from C text, for the few that a test writes itself."""
+    source = scratch.file(name, text)
+    path = source + ".out"
+    subprocess.run([compiler, *flags, "-o", path, source], check=True)
+    return path
+
+
+def bare(path, *arguments, env=None):
+    """stdout of a run without any boundary."""
+    done = subprocess.run([path, *arguments], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=BARE_TIMEOUT_S, check=False)
+    return done.stdout.decode("utf-8", "replace")

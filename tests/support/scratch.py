@@ -1,0 +1,36 @@
+"""scratch.py - one private scratch directory a test program, removed at its end."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+_OWNER = os.getpid()
+
+
+def _remove(path):
+    if os.getpid() == _OWNER and os.environ.get("CAISSON_TEST_KEEP") != "1":
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _make():
+    path = tempfile.mkdtemp(prefix="caisson-test.", dir=os.environ.get("CAISSON_TEST_TMP", "/tmp"))
+    atexit.register(_remove, path)
+    return path
+
+
+ROOT = _make()
+
+
+def directory(name):
+    """A fresh directory (0700) below the scratch root."""
+    return tempfile.mkdtemp(prefix=name + ".", dir=ROOT)
+
+
+def file(name, content=b"", mode=0o644):
+    """A fresh file with this content; returns its path."""
+    path = os.path.join(directory("file"), name)
+    with open(path, "wb") as out:
+        out.write(content if isinstance(content, bytes) else content.encode())
+    os.chmod(path, mode)
+    return path
