@@ -1,0 +1,7 @@
+/* host.h - the facts of this host that the plan compiler needs. */
+#pragma once
+
+#include "base/error.h"
+#include "manifest/plan.h"
+
+int host_read(struct plan_host *ret, struct err *err);

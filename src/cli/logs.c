@@ -1,0 +1,91 @@
+/* logs.c - `caisson logs RUN`: what a run wrote, byte for byte, checked against its digest first. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/wiring.h"
+
+enum { PIECE_BYTES = 64 * 1024 };
+
+static void free_bytes(void **bytes)
+{
+	free(*bytes);
+}
+
+static int copy_object(struct store *store, const struct digest *digest, struct output *output, struct err *err)
+{
+	FD_AUTO int fd = -1;
+	char piece[PIECE_BYTES];
+	int64_t size = 0;
+	ssize_t got = 0;
+
+	if (!store)
+		return err_set(err, ERR_NOT_FOUND, "the ledger's store is not there");
+
+	int result = store_check(store, digest, err);
+
+	if (result == 0)
+		result = store_get(store, digest, &fd, &size, err);
+	if (result)
+		return result;
+	while (!output->dead && (got = fd_read_full(fd, piece, sizeof(piece))) > 0)
+		output_bytes(output, piece, (size_t)got);
+	return got < 0 ? err_sys(err, (int)-got, "read the object") : 0;
+}
+
+static int copy_stream(struct wiring *wiring, const char *run_id, const char *name, int fd, struct err *err)
+{
+	__attribute__((cleanup(free_bytes))) void *data = NULL;
+	struct ledger_stream stream;
+	struct output output;
+	struct digest digest;
+	bool in_store = false;
+	int result = wiring->ledger->ops->stream(wiring->ledger, run_id, name, &stream, &data, &in_store, err);
+
+	if (result)
+		return result;
+	output_init(&output, fd);
+	if (in_store) {
+		result = copy_object(wiring->store, &stream.sha256, &output, err);
+		output_finish(&output);
+		return result ? err_context(err, result, "%s", name) : 0;
+	}
+	digest_of(data, (size_t)stream.kept_bytes, &digest);
+	if (!digest_equal(&digest, &stream.sha256))
+		return err_set(err, ERR_DAMAGED, "%s does not match its digest (see caisson verify)", name);
+	output_bytes(&output, data, (size_t)stream.kept_bytes);
+	output_finish(&output);
+	return 0;
+}
+
+static int run(struct options *options, struct err *err)
+{
+	WIRING_AUTO struct wiring wiring = WIRING_INIT;
+	char run_id[ID_SIZE];
+	int result = require_operands(options, 1, "one run", err);
+
+	if (result == 0)
+		result = wiring_open(options->ledger, WIRING_READ, &wiring, err);
+	if (result == 0)
+		result = wiring.ledger->ops->find_run(wiring.ledger, options->operands[0], run_id, err);
+	if (result)
+		return result;
+	if (options->only_stdout && !options->only_stderr)
+		return copy_stream(&wiring, run_id, "stdout", STDOUT_FILENO, err);
+	if (options->only_stderr && !options->only_stdout)
+		return copy_stream(&wiring, run_id, "stderr", STDOUT_FILENO, err);
+	result = copy_stream(&wiring, run_id, "stdout", STDOUT_FILENO, err);
+	return result ? result : copy_stream(&wiring, run_id, "stderr", STDERR_FILENO, err);
+}
+
+const struct command command_logs = {
+	.name = "logs",
+	.bit = FOR_LOGS,
+	.usage = "[options] RUN",
+	.summary = "Writes what a run wrote: each stream to its own, or one of them to standard output.",
+	.examples = "  caisson logs latest\n"
+		    "  caisson logs --stderr run-abcdefghijklmnop > errors.txt\n",
+	.run = run,
+};

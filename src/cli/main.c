@@ -1,0 +1,69 @@
+/* main.c - finds the subcommand, reads its options, runs it, and says what went wrong. */
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+
+const struct command *const command_table[] = {
+	&command_run,      &command_list,    &command_show, &command_logs, &command_verify, &command_recover, &command_doctor,
+	&command_manifest, &command_version, &command_help, NULL,
+};
+
+const struct command *command_find(const char *name)
+{
+	/* The two options that people try on any program. */
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		return &command_help;
+	if (strcmp(name, "--version") == 0)
+		return &command_version;
+	for (const struct command *const *command = command_table; *command; command++)
+		if (strcmp((*command)->name, name) == 0)
+			return *command;
+	return NULL;
+}
+
+int require_operands(const struct options *options, size_t count, const char *what, struct err *err)
+{
+	if (options->operand_count < count)
+		return err_set(err, ERR_INVALID, "needs %s", what);
+	if (options->operand_count > count)
+		return err_set(err, ERR_INVALID, "unexpected \"%s\": it takes %s", options->operands[count], what);
+	return 0;
+}
+
+static int run_command(const struct command *command, char **argv)
+{
+	struct options options = {0};
+	struct err err = ERR_INIT;
+	int status = options_parse(command->bit, argv, &options, &err);
+
+	if (status == 0 && options.help)
+		help_command(STDOUT_FILENO, command);
+	else if (status == 0)
+		status = command->run(&options, &err);
+	options_done(&options);
+	if (status >= 0)
+		return status;
+	if (err.code == ERR_INVALID)
+		say("%s: %s (see caisson %s --help)", command->name, err.text, command->name);
+	else
+		say("%s: %s", command->name, err.text);
+	return STATUS_CAISSON;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		help_overview(STDERR_FILENO);
+		return STATUS_CAISSON;
+	}
+
+	const struct command *command = command_find(argv[1]);
+
+	if (!command) {
+		say("there is no command \"%s\" (see caisson help)", argv[1]);
+		return STATUS_CAISSON;
+	}
+	return run_command(command, argv + 2);
+}

@@ -1,0 +1,137 @@
+/* option_table.c - the one table of options: name, the subcommands that know it, what it sets, what the help says. */
+#include "cli/options.h"
+#include "cli/units.h"
+
+static int set_flag(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	(void)value;
+	(void)err;
+	*(bool *)((char *)options + row->offset) = true;
+	return 0;
+}
+
+static int set_text(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	if (!*value)
+		return err_set(err, ERR_INVALID, "the value is empty");
+	*(const char **)((char *)options + row->offset) = value;
+	return 0;
+}
+
+static int set_limit(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	(void)row;
+	return units_parse_count(value, &options->limit, err);
+}
+
+static int draft_size(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	int64_t bytes = 0;
+	int result = units_parse_size(value, &bytes, err);
+
+	return result ? result : draft_set(&options->draft, row->path, json_integer(bytes), err);
+}
+
+static int draft_time(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	int64_t ms = 0;
+	int result = units_parse_time_ms(value, &ms, err);
+
+	return result ? result : draft_set(&options->draft, row->path, json_integer(ms), err);
+}
+
+static int draft_count(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	int64_t count = 0;
+	int result = units_parse_count(value, &count, err);
+
+	return result ? result : draft_set(&options->draft, row->path, json_integer(count), err);
+}
+
+static int draft_word(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	return draft_set_text(&options->draft, row->path, value, err);
+}
+
+static int draft_pair(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	return draft_set_pair(&options->draft, row->path, value, err);
+}
+
+static int draft_input(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	(void)row;
+	return draft_add_input(&options->draft, value, err);
+}
+
+static int draft_requirement(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	json_t *text = json_string(value);
+
+	if (!text)
+		return err_set(err, ERR_INVALID, "the text is not valid UTF-8");
+	return draft_append(&options->draft, row->path, text, err);
+}
+
+/* The manifest bounds each stream; on the command line one figure for both is what people mean. */
+static int draft_output(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	int64_t bytes = 0;
+	int result = units_parse_size(value, &bytes, err);
+
+	if (result == 0)
+		result = draft_set(&options->draft, row->path, json_integer(bytes), err);
+	if (result == 0)
+		result = draft_set(&options->draft, "limits.stderr_bytes", json_integer(bytes), err);
+	return result;
+}
+
+static int draft_stdin(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	int result = draft_set(&options->draft, row->path, json_object(), err);
+
+	return result ? result : draft_set_text(&options->draft, "stdin.source", value, err);
+}
+
+#define MEMBER(member) .offset = offsetof(struct options, member)
+
+const struct option_row option_table[] = {
+	{"memory", FOR_RUN, "SIZE", "memory, tmpfs included; 256M", draft_size, .path = "limits.memory_bytes"},
+	{"wall", FOR_RUN, "TIME", "wall-clock time; 10s", draft_time, .path = "limits.wall_ms"},
+	{"cpu", FOR_RUN, "TIME", "CPU time; wall x CPUs", draft_time, .path = "limits.cpu_ms"},
+	{"cpus", FOR_RUN, "N", "CPU bandwidth, such as 0.5; all", draft_word, .path = "limits.cpus"},
+	{"pids", FOR_RUN, "N", "processes and threads; 64", draft_count, .path = "limits.pids"},
+	{"output", FOR_RUN, "SIZE", "each of stdout and stderr; 1M", draft_output, .path = "limits.stdout_bytes"},
+	{"on-overflow", FOR_RUN, "kill|truncate", "what more output does; kill", draft_word, .path = "limits.on_overflow"},
+	{"work", FOR_RUN, "SIZE", "space of /box and /tmp; 64M", draft_size, .path = "limits.work_bytes"},
+	{"scratch", FOR_RUN, "memory|disk", "where that space is; memory", draft_word, .path = "limits.scratch"},
+	{"stack", FOR_RUN, "SIZE", "stack, soft limit; 8M", draft_size, .path = "limits.stack_bytes"},
+	{"open-files", FOR_RUN, "N", "open files; 256", draft_count, .path = "limits.open_files"},
+	{"grace", FOR_RUN, "TIME", "between TERM and KILL of a cancellation; 2s", draft_time, .path = "cancel.grace_ms"},
+	{"stdin", FOR_RUN, "FILE|-", "copied in first; closed", draft_stdin, .path = "stdin"},
+	{"input", FOR_RUN, "SRC:DEST", "a file copied in, read-only, below /box", draft_input, .path = "inputs"},
+	{"env", FOR_RUN, "NAME=VALUE", "environment; nothing is inherited", draft_pair, .path = "command.env"},
+	{"cwd", FOR_RUN, "DIR", "working directory; /box", draft_word, .path = "command.cwd"},
+	{"rootfs", FOR_RUN, "DIR", "root directory; a read-only view of the host's", draft_word, .path = "rootfs"},
+	{"retained-output", FOR_RUN, "fail|ignore", "a stream still held after main's exit; fail", draft_word,
+         .path = "retained_output"},
+	{"require", FOR_RUN, "NAME", "refuse without this protection, such as landlock>=3", draft_requirement, .path = "require"},
+	{"label", FOR_RUN, "NAME=VALUE", "kept with the run", draft_pair, .path = "labels"},
+	{"profile", FOR_RUN, "NAME", "kind of boundary; linux", draft_word, .path = "profile"},
+	{"manifest", FOR_RUN, "FILE|-", "take all of the above, and the command, from a manifest", set_text, MEMBER(manifest_file)},
+	{"profile", FOR_DOCTOR, "NAME", "kind of boundary; linux", set_text, MEMBER(profile)},
+	{"limit", FOR_LIST, "N", "newest runs to show; 50", set_limit},
+	{"stdout", FOR_LOGS, NULL, "standard output alone", set_flag, MEMBER(only_stdout)},
+	{"stderr", FOR_LOGS, NULL, "standard error alone, written to standard output", set_flag, MEMBER(only_stderr)},
+	{"all", FOR_VERIFY, NULL, "every run, and the chain of seals", set_flag, MEMBER(all)},
+	{"trust", FOR_VERIFY, "FINGERPRINT", "the only key whose signatures count", set_text, MEMBER(trust)},
+	{"head", FOR_VERIFY, "FILE", "the chain must still contain the head saved there", set_text, MEMBER(head)},
+	{"save-head", FOR_VERIFY, "FILE", "save the chain's head when all holds", set_text, MEMBER(save_head)},
+	{"dry-run", FOR_RECOVER, NULL, "only say what would be done", set_flag, MEMBER(dry_run)},
+	{"ledger", FOR_LEDGER, "DIR", "the ledger's directory; $CAISSON_LEDGER", set_text, MEMBER(ledger)},
+	{"quiet", FOR_RUN, NULL, "no line about a run that did not succeed", set_flag, MEMBER(quiet)},
+	{"summary", FOR_RUN, NULL, "always a line about the run; on a terminal its usage", set_flag, MEMBER(summary)},
+	{"json", FOR_ALL & ~FOR_LOGS & ~FOR_HELP, NULL, "one JSON document instead of text", set_flag, MEMBER(json)},
+	{"help", FOR_ALL, NULL, "this text", set_flag, MEMBER(help)},
+	{0},
+};

@@ -1,0 +1,62 @@
+/* options.h - the options of all subcommands: one table (option_table.c), one struct, one small parser.
+ *
+ * Names are matched whole: an abbreviation that works today may mean something else tomorrow. `--name VALUE` and `--name=VALUE`
+ * are the same; the last of two wins; `--` ends the options. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cli/draft.h"
+
+enum {
+	FOR_RUN = 1 << 0,
+	FOR_LIST = 1 << 1,
+	FOR_SHOW = 1 << 2,
+	FOR_LOGS = 1 << 3,
+	FOR_VERIFY = 1 << 4,
+	FOR_RECOVER = 1 << 5,
+	FOR_DOCTOR = 1 << 6,
+	FOR_MANIFEST = 1 << 7,
+	FOR_VERSION = 1 << 8,
+	FOR_HELP = 1 << 9,
+	FOR_LEDGER = FOR_RUN | FOR_LIST | FOR_SHOW | FOR_LOGS | FOR_VERIFY | FOR_RECOVER,
+	FOR_ALL = (1 << 10) - 1,
+};
+
+struct options {
+	bool help, json, quiet, summary, all, only_stdout, only_stderr, dry_run;
+	const char *ledger;        /* NULL: not given */
+	const char *manifest_file; /* "-": standard input */
+	const char *profile;       /* doctor */
+	const char *trust, *head, *save_head;
+	int64_t limit;
+	struct draft draft;       /* run: what the options say of the manifest */
+	const char *draft_option; /* the first option that went into it; NULL for none */
+	char **operands;          /* borrowed from argv, NULL-terminated */
+	size_t operand_count;
+};
+
+struct option_row {
+	const char *name;
+	unsigned commands;
+	const char *value; /* placeholder in the help; NULL for a flag */
+	const char *help;
+	int (*set)(struct options *options, const struct option_row *row, const char *value, struct err *err);
+	size_t offset;    /* of the member, for those that set one */
+	const char *path; /* in the manifest, for those that go into the draft */
+};
+
+/* Ends with a row without a name. */
+extern const struct option_row option_table[];
+
+/* Reads argv (after the subcommand's name) by the rows of this command. With FOR_RUN the first operand ends the options,
+ * elsewhere they mix. argv is reordered. Zero-initialised *ret; options_done in every case. ERR_INVALID names the option. */
+int options_parse(unsigned command, char **argv, struct options *ret, struct err *err);
+void options_done(struct options *options);
+
+/* An error of the manifest or the plan names a JSON path; in a run that was described by options the reader wants the option's
+ * name. */
+void options_explain(struct err *err);

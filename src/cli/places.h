@@ -1,0 +1,13 @@
+/* places.h - where things are: the ledger's directory and the installed programs. Reads the environment. */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* Appends the ledger's directory: the option, else CAISSON_LEDGER, else /var/lib/caisson for root, else $XDG_STATE_HOME/caisson or
+ * ~/.local/state/caisson. ERR_NOT_FOUND when nothing of that is known. */
+int places_ledger(const char *option, struct buf *ret, struct err *err);
+
+/* Appends the path of guest init: the installed one; or, for a program that runs from its build tree, the one built with it.
+ * ERR_NOT_FOUND. */
+int places_init(struct buf *ret, struct err *err);

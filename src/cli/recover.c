@@ -1,0 +1,80 @@
+/* recover.c - `caisson recover`: kills, cleans up, verifies and seals what dead keepers left. */
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/page.h"
+#include "cli/wiring.h"
+
+/* Lines appear as they happen: a recovery may take its time. */
+static void say_line(void *context, const char *run_id, const char *line)
+{
+	PAGE_AUTO struct page page = PAGE_INIT;
+
+	(void)context;
+	page_add(&page, "%s%s%s\n", run_id, *run_id ? ": " : "", line);
+	(void)page_print(&page, STDOUT_FILENO, NULL);
+}
+
+static void collect_line(void *context, const char *run_id, const char *line)
+{
+	json_array_append_new(context, json_pack("{s:s,s:s}", "run", run_id, "line", line));
+}
+
+static int say_totals(const struct keeper_recovered *recovered, json_t *lines, struct err *err)
+{
+	if (!lines) {
+		PAGE_AUTO struct page page = PAGE_INIT;
+
+		page_add(&page, "%d sealed, %d quarantined, %d of living keepers left alone, %d failed, %d boundaries swept\n",
+		         recovered->sealed, recovered->quarantined, recovered->busy, recovered->failed, recovered->swept);
+		return page_print(&page, STDOUT_FILENO, err);
+	}
+
+	JSON_AUTO json_t *totals =
+		json_pack("{s:i,s:i,s:i,s:i,s:i,s:O}", "sealed", recovered->sealed, "quarantined", recovered->quarantined, "busy",
+	                  recovered->busy, "failed", recovered->failed, "swept", recovered->swept, "lines", lines);
+
+	return totals ? print_json(STDOUT_FILENO, totals, err) : err_set(err, ERR_NO_MEMORY, "out of memory");
+}
+
+static int run(struct options *options, struct err *err)
+{
+	KEEPER_AUTO struct keeper *keeper = NULL;
+	JSON_AUTO json_t *lines = options->json ? json_array() : NULL;
+	struct keeper_recovered recovered = {0};
+	int result = require_operands(options, 0, "no operand", err);
+
+	if (result == 0)
+		result = wiring_open_keeper(options->ledger, &keeper, err);
+	if (result)
+		return result;
+
+	const struct keeper_recovery recovery = {
+		.keeper = keeper,
+		.factory = &wiring_factory,
+		.profiles = wiring_profiles,
+		.sweep = true,
+		.dry_run = options->dry_run,
+		.include_quarantined = true,
+		.report = lines ? collect_line : say_line,
+		.context = lines,
+	};
+
+	result = keeper_recover(&recovery, &recovered, err);
+	if (result == 0)
+		result = say_totals(&recovered, lines, err);
+	if (result)
+		return result;
+	return recovered.quarantined || recovered.failed ? STATUS_NO : STATUS_OK;
+}
+
+const struct command command_recover = {
+	.name = "recover",
+	.bit = FOR_RECOVER,
+	.usage = "[options]",
+	.summary = "Kills, cleans up and seals what dead keepers left; living ones are left alone.",
+	.examples = "  caisson recover\n"
+		    "  caisson recover --dry-run\n",
+	.run = run,
+};

@@ -1,0 +1,97 @@
+/* show.c - `caisson show RUN`: the receipt of one run, or its state while it has none. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/page.h"
+#include "cli/report.h"
+#include "cli/wiring.h"
+
+static void free_text(char **text)
+{
+	free(*text);
+}
+
+struct search {
+	const char *run_id;
+	struct ledger_attempt found; /* run_id empty: none */
+};
+
+static int match(void *context, const struct ledger_attempt *attempt)
+{
+	struct search *search = context;
+
+	if (strcmp(attempt->run_id, search->run_id) == 0)
+		search->found = *attempt;
+	return 0;
+}
+
+static int show_unsealed(struct ledger *ledger, const char *run_id, bool as_json, struct err *err)
+{
+	PAGE_AUTO struct page page = PAGE_INIT;
+	struct search search = {.run_id = run_id};
+	int result = ledger->ops->unsealed(ledger, match, &search, err);
+
+	if (result)
+		return result;
+	if (!*search.found.run_id)
+		return err_set(err, ERR_NOT_FOUND, "%s has neither a receipt nor an open attempt (see caisson verify)", run_id);
+	if (as_json) {
+		JSON_AUTO json_t *state = json_pack("{s:s,s:s,s:s,s:b,s:b}", "run", run_id, "attempt", search.found.attempt_id,
+		                                    "state", search.found.state, "launch_intent", search.found.intent,
+		                                    "owner_alive", search.found.owner_alive);
+
+		return state ? print_json(STDOUT_FILENO, state, err) : err_set(err, ERR_NO_MEMORY, "out of memory");
+	}
+	page_add(&page, "%s is %s, its keeper is %s%s\n", run_id, search.found.state, search.found.owner_alive ? "alive" : "gone",
+	         search.found.owner_alive ? "" : " (see caisson recover)");
+	return page_print(&page, STDOUT_FILENO, err);
+}
+
+static int show_receipt(const char *text, bool as_json, struct err *err)
+{
+	PAGE_AUTO struct page page = PAGE_INIT;
+	JSON_AUTO json_t *receipt = NULL;
+
+	if (as_json) {
+		page_add(&page, "%s\n", text);
+		return page_print(&page, STDOUT_FILENO, err);
+	}
+
+	int result = json_parse(text, strlen(text), &receipt, err);
+
+	if (result)
+		return err_context(err, ERR_DAMAGED, "the receipt");
+	report_receipt(&page, receipt);
+	return page_print(&page, STDOUT_FILENO, err);
+}
+
+static int run(struct options *options, struct err *err)
+{
+	WIRING_AUTO struct wiring wiring = WIRING_INIT;
+	__attribute__((cleanup(free_text))) char *receipt = NULL;
+	char run_id[ID_SIZE];
+	int result = require_operands(options, 1, "one run", err);
+
+	if (result == 0)
+		result = wiring_open(options->ledger, WIRING_READ, &wiring, err);
+	if (result == 0)
+		result = wiring.ledger->ops->find_run(wiring.ledger, options->operands[0], run_id, err);
+	if (result == 0)
+		result = wiring.ledger->ops->receipt(wiring.ledger, run_id, &receipt, err);
+	if (result)
+		return result;
+	return receipt ? show_receipt(receipt, options->json, err) : show_unsealed(wiring.ledger, run_id, options->json, err);
+}
+
+const struct command command_show = {
+	.name = "show",
+	.bit = FOR_SHOW,
+	.usage = "[options] RUN",
+	.summary = "Shows the receipt of a run. RUN may be shortened, or be \"latest\".",
+	.examples = "  caisson show latest\n"
+		    "  caisson show --json run-abcdefghijklmnop\n",
+	.run = run,
+};

@@ -1,0 +1,151 @@
+/* wiring.c - puts the program together: SQLite for the ledger, and the Linux and the recording boundary. No other file names
+ * them. */
+#include "cli/wiring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "boundary/linux/linux.h"
+#include "boundary/recording/recording.h"
+#include "cli/output.h"
+#include "cli/places.h"
+#include "evidence/record.h"
+#include "ledger/ledger_dir.h"
+#include "ledger/sqlite/sqlite_ledger.h"
+
+#define STORE_DIR "store"
+#define LEDGER_FILE "ledger.db"
+
+static int open_store(int ledger_dir, enum wiring_access access, struct store **ret, struct err *err)
+{
+	if (access == WIRING_WRITE && mkdirat(ledger_dir, STORE_DIR, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "make the ledger's store");
+
+	FD_AUTO int dir = fd_open_beneath(ledger_dir, STORE_DIR, O_RDONLY | O_DIRECTORY, 0);
+
+	if (dir == -ENOENT && access == WIRING_READ)
+		return 0;
+	if (dir < 0)
+		return err_sys(err, -dir, "open the ledger's store");
+	return store_open(dir, ret, err);
+}
+
+/* Said once, when the ledger is made. */
+static void warn_volatile(int dir, const char *path)
+{
+	if (faccessat(dir, LEDGER_FILE, F_OK, 0) < 0 && errno == ENOENT)
+		say("warning: the ledger %s is on tmpfs, and will not outlive this machine's uptime", path);
+}
+
+static int open_all(const char *path, enum wiring_access access, struct wiring *ret, struct err *err)
+{
+	const struct sqlite_ledger_options options = {.read_only = access == WIRING_READ, .record_digest = record_digest};
+	bool on_tmpfs = false;
+	int result = ledger_dir_open(path, access == WIRING_WRITE, &ret->dir, &on_tmpfs, err);
+
+	if (result)
+		return result;
+	if (on_tmpfs && access == WIRING_WRITE)
+		warn_volatile(ret->dir, path);
+	result = sqlite_ledger_open(ret->dir, &options, &ret->ledger, err);
+	return result ? result : open_store(ret->dir, access, &ret->store, err);
+}
+
+int wiring_open(const char *option, enum wiring_access access, struct wiring *ret, struct err *err)
+{
+	BUF_AUTO struct buf path = BUF_INIT(MANIFEST_MAX_PATH);
+	int result = places_ledger(option, &path, err);
+
+	if (result)
+		return result;
+	result = open_all(path.data, access, ret, err);
+	return result ? err_context(err, result, "ledger %s", path.data) : 0;
+}
+
+void wiring_close(struct wiring *wiring)
+{
+	store_free(wiring->store);
+	if (wiring->ledger)
+		wiring->ledger->ops->close(wiring->ledger);
+	fd_close(&wiring->dir);
+	*wiring = WIRING_INIT;
+}
+
+int wiring_open_keeper(const char *option, struct keeper **ret, struct err *err)
+{
+	WIRING_AUTO struct wiring wiring = WIRING_INIT;
+	int result = wiring_open(option, WIRING_WRITE, &wiring, err);
+
+	if (result == 0)
+		result = keeper_open(wiring.dir, wiring.ledger, wiring.store, ret, err);
+	if (result == 0)
+		wiring = WIRING_INIT; /* all of it is the keeper's now */
+	return result;
+}
+
+static int make_linux(int wake_fd, struct boundary_provider **ret, struct err *err)
+{
+	BUF_AUTO struct buf init_path = BUF_INIT(MANIFEST_MAX_PATH);
+	int result = places_init(&init_path, err);
+
+	if (result)
+		return result;
+	return linux_provider_new(&(struct linux_options){.init_path = init_path.data, .wake_fd = wake_fd}, ret, err);
+}
+
+struct recording {
+	struct boundary_provider provider;
+	struct recording_world *world;
+};
+
+/* A world of its own, in which every program exits with 0 at once: for trying the lifecycle without any effect. */
+static int make_recording(struct boundary_provider **ret, struct err *err)
+{
+	struct recording *recording = calloc(1, sizeof(*recording));
+
+	if (!recording)
+		return err_set(err, ERR_NO_MEMORY, "out of memory");
+
+	int result = recording_world_new(&recording->world, err);
+
+	if (result) {
+		free(recording);
+		return result;
+	}
+	recording->provider = recording_provider(recording->world);
+	*ret = &recording->provider;
+	return 0;
+}
+
+static int make_provider(void *context, const char *profile, int wake_fd, struct boundary_provider **ret, struct err *err)
+{
+	(void)context;
+	if (strcmp(profile, "linux") == 0)
+		return make_linux(wake_fd, ret, err);
+	if (strcmp(profile, "recording") == 0)
+		return make_recording(ret, err);
+	return err_set(err, ERR_UNSUPPORTED, "profile %s is not in this version", profile);
+}
+
+static void release_provider(void *context, struct boundary_provider *provider)
+{
+	(void)context;
+	if (strcmp(provider->ops->kind, "recording") == 0) {
+		struct recording *recording = (struct recording *)((char *)provider - offsetof(struct recording, provider));
+
+		recording_world_free(recording->world);
+		free(recording);
+		return;
+	}
+	linux_provider_free(provider);
+}
+
+const struct provider_factory wiring_factory = {.make = make_provider, .release = release_provider};
+
+const char *const wiring_profiles[] = {"linux", "recording", NULL};
