@@ -14,8 +14,6 @@
 #include "lifecycle/verdict.h"
 #include "manifest/plan.h"
 
-/* Names of the places where a fault may be injected, passed to `fault` (NULL in production; see base/fault.h). */
-
 struct runner_request {
 	struct ledger *ledger;
 	const struct key *key;
@@ -34,6 +32,25 @@ struct runner_request {
 	void (*provisional)(void *context, const struct verdict *verdict); /* the attempt is quarantined; may be NULL */
 	void *context;
 };
+
+/* The records of the accept transaction: "accepted" {principal, manifest}, and, when it is not refused, "admitted" {admission, policy, plan}
+ * and "intent" {boundary, steps}: all effects up to enroll, and the cleanup, have their intent there (R2). The keeper hands them to
+ * ledger->accept; runner_recover reads them back. */
+struct runner_acceptance {
+	const struct plan *plan;     /* NULL: refused at compilation */
+	struct digest manifest, admission;
+	const char *principal, *boundary_id;
+	int64_t at_ms;
+	bool admitted;
+};
+enum { RUNNER_ACCEPT_RECORDS = 3 };
+struct runner_accept_records {
+	struct ledger_record records[RUNNER_ACCEPT_RECORDS];
+	size_t count;
+};
+/* On success *ret is the caller's (runner_accept_records_done). */
+int runner_accept_records(const struct runner_acceptance *acceptance, struct runner_accept_records *ret, struct err *err);
+void runner_accept_records_done(struct runner_accept_records *records);
 
 struct runner_result {
 	struct verdict verdict;
