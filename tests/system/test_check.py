@@ -9,7 +9,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from support import harness, scratch  # noqa: E402  pylint: disable=wrong-import-position
 
-CHECK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "check")
+TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+CHECK = os.path.join(TOP, "tools", "check")
 
 suite = harness.Suite("check")
 
@@ -44,6 +45,12 @@ def finds(changes, place, rule, text=""):
 
 def function(lines):
     return "int long_one(void);\nint long_one(void)\n{\n" + "\t;\n" * (lines - 4) + "\treturn 0;\n}\n"
+
+
+@suite.case("the sources of this tree pass")
+def _():
+    done = subprocess.run([sys.executable, CHECK, TOP], capture_output=True, text=True, check=False)
+    harness.equal(done.stdout + done.stderr, "")
 
 
 @suite.case("a tree without a breach passes")
