@@ -1,0 +1,92 @@
+/* cleanup.c - kills the unit, reads what it used, removes what it had, and verifies that nothing is left. */
+#include "boundary/linux/linux_boundary.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fd.h"
+
+/* The death of init is the death of its pid namespace. */
+void linux_kill_unit(struct linux_boundary *boundary)
+{
+	if (boundary->kill_sent_ns != INT64_MAX)
+		return;
+	boundary->kill_sent_ns = clock_mono_ns();
+	int alive = cgroups_population(&boundary->groups);
+	boundary->survivors = alive > 0 ? alive - (boundary->exited ? 0 : 1) : 0;
+	if (boundary->init_pidfd >= 0)
+		pidfd_send_signal(boundary->init_pidfd, SIGKILL, NULL, 0);
+}
+
+static int reap_init(struct linux_boundary *boundary, int64_t deadline_ns, struct err *err)
+{
+	siginfo_t ignored;
+	if (boundary->init_pidfd < 0)
+		return 0;
+	for (;;) {
+		struct pollfd source = {.fd = boundary->init_pidfd, .events = POLLIN};
+		int64_t left_ms = (deadline_ns - clock_mono_ns()) / NS_PER_MS;
+		int ready = poll(&source, 1, left_ms > 0 ? (int)left_ms : 0);
+		if (ready < 0 && errno == EINTR)
+			continue;
+		if (ready <= 0)
+			return err_set(err, ERR_TIMEOUT, "guest init did not die in time");
+		break;
+	}
+	boundary->init_reaped = true;
+	/* __WALL-like by pidfd; somebody else may have reaped it only if we are not its parent, which cannot be. */
+	if (waitid(P_PIDFD, (id_t)boundary->init_pidfd, &ignored, WEXITED) != 0 && errno != ECHILD)
+		return err_sys(err, errno, "waitid");
+	fd_close(&boundary->init_pidfd);
+	return 0;
+}
+
+static void no_usage(struct boundary_usage *usage)
+{
+	*usage = (struct boundary_usage){-1, -1, -1, -1, -1, -1, -1, 0, false};
+}
+
+int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, struct err *err)
+{
+	struct boundary_usage usage;
+	int64_t deadline_ns = clock_mono_ns() + boundary->spec.plan->limits.cleanup_ms * NS_PER_MS;
+	int rc = FAULT("linux.cleanup");
+	if (rc < 0)
+		return err_set(err, rc, "cleanup: fault point");
+	no_usage(&usage);
+	linux_kill_unit(boundary);
+	if ((rc = reap_init(boundary, deadline_ns, err)) < 0)
+		return rc;
+	if (boundary->phase >= LINUX_LAUNCHED)
+		cgroups_read_usage(&boundary->groups, &usage);
+	usage.survivors_killed = boundary->survivors;
+	usage.space_full = view_space_full(&boundary->view);
+	cgroups_done(&boundary->groups);
+	int others = 0;
+	rc = cgroups_destroy(&boundary->provider->host, boundary->provider->cgroup_parent, boundary->groups.name, deadline_ns, &others, err);
+	if (rc < 0)
+		return rc;
+	usage.survivors_killed += others;
+	view_done(&boundary->view);
+	ids_release(&boundary->ids);
+	boundary->phase = LINUX_CLEANED;
+	*ret = usage;
+	return 0;
+}
+
+int linux_verify_empty(struct linux_boundary *boundary, struct err *err)
+{
+	int rc = FAULT("linux.verify");
+	if (rc < 0)
+		return err_set(err, rc, "verify: fault point");
+	if (boundary->init_pidfd >= 0)
+		return err_set(err, ERR_UNVERIFIED, "guest init is not reaped");
+	return cgroups_verify_absent(&boundary->provider->host, boundary->provider->cgroup_parent, boundary->groups.name, err);
+}

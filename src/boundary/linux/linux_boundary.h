@@ -1,0 +1,84 @@
+/* linux_boundary.h - the state of one native boundary, shared by the files of this folder. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "boundary/boundary.h"
+#include "boundary/linux/cgroup.h"
+#include "boundary/linux/host.h"
+#include "boundary/linux/ids.h"
+#include "boundary/linux/linux.h"
+#include "boundary/linux/view.h"
+#include "init/setup.h"
+
+enum {
+	LINUX_CREATE_TIMEOUT_MS = 10000, /* from clone to the gate; a set-up that hangs is a failed one */
+	LINUX_INIT_GRACE_MS = 1000,      /* init's own timer fires this much behind wall + grace */
+};
+
+struct linux_provider {
+	struct boundary_provider base;
+	struct host host;
+	char *cgroup_parent;
+	int init;    /* guest init's program, O_PATH */
+	int wake_fd; /* borrowed */
+	int null;    /* /dev/null, read-only: a closed stdin */
+};
+
+enum linux_phase { LINUX_NEW, LINUX_PREPARED, LINUX_SUSPENDED, LINUX_ENROLLED, LINUX_LAUNCHED, LINUX_CLEANED };
+
+struct linux_boundary {
+	struct boundary base;
+	struct linux_provider *provider;
+	struct boundary_spec spec;
+	enum linux_phase phase;
+	int interrupt;               /* eventfd */
+	struct ids ids;
+	struct cgroups groups;
+	struct view view;
+
+	pid_t init_pid, main_pid;
+	int init_pidfd, main_pidfd;
+	int control;                 /* our end of the control socket */
+	int streams[2];              /* read ends of stdout and stderr, non-blocking; -1 at EOF */
+	uint32_t init_attested, main_attested;
+
+	int wall_timer, cpu_timer, oom_event;
+	int64_t launched_ns;
+	int64_t kill_sent_ns;        /* INT64_MAX: not yet */
+	bool terminating, exited, init_reaped;
+	bool wall_reported, cpu_reported, memory_reported, output_reported;
+	int exec_error;              /* errno that main reported, or 0 */
+	struct init_report exit;     /* when exited */
+	int survivors;
+};
+
+/* boundary.c: the vtable. */
+int linux_boundary_open(struct linux_provider *provider, struct boundary **ret, struct err *err);
+
+/* spawn.c: creates init and main, main waiting at the gate. */
+int linux_spawn(struct linux_boundary *boundary, struct err *err);
+/* Sends a command; ERR_LOST when init is gone. */
+int linux_command(struct linux_boundary *boundary, enum init_command_kind kind, struct err *err);
+/* Receives one report without blocking: 1 got, 0 nothing there, ERR_LOST at the end. *ret_pidfd: -1 when none came along. */
+int linux_receive(struct linux_boundary *boundary, struct init_report *ret, int *ret_pidfd, struct err *err);
+
+/* enroll.c: every requested property, verified from outside. */
+int linux_enroll(struct linux_boundary *boundary, struct evidence_list *evidence, struct err *err);
+/* enroll_mounts.c: the view. dir: /proc/PID of main. */
+int linux_enroll_mounts(struct linux_boundary *boundary, int dir, struct evidence_list *evidence, struct err *err);
+
+/* observe.c */
+int linux_launch(struct linux_boundary *boundary, struct err *err);
+int linux_observe(struct linux_boundary *boundary, int64_t deadline_ns, struct boundary_event *ret, struct err *err);
+int linux_drain(struct linux_boundary *boundary, struct boundary_drain *ret, struct err *err);
+
+/* cleanup.c */
+void linux_kill_unit(struct linux_boundary *boundary);
+int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, struct err *err);
+int linux_verify_empty(struct linux_boundary *boundary, struct err *err);
+
+/* probe.c: doctor's lines. */
+int linux_probe(struct linux_provider *provider, boundary_probe_fn line, void *context, struct err *err);

@@ -1,0 +1,270 @@
+/* view.c - makes the guest's file systems as detached mounts.
+ *
+ * The root is a small tmpfs with a skeleton: directories, links, a few files of /etc, the device nodes (a tmpfs made in the host's own
+ * user namespace takes real ones). The base is cloned read-only from the host or from --rootfs. Work and output are size- and
+ * inode-limited tmpfs. See mount_setattr(2), open_tree(2), fsopen(2). */
+#include "boundary/linux/view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <linux/limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/fd.h"
+#include "boundary/linux/skeleton.h"
+
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#endif
+
+void view_init(struct view *view)
+{
+	*view = (struct view){.work = -1, .out = -1};
+}
+
+void view_done(struct view *view)
+{
+	for (size_t i = 0; i < view->count; i++) {
+		fd_close(&view->mounts[i].fd);
+		free(view->mounts[i].target);
+	}
+	free(view->mounts);
+	fd_close(&view->work);
+	fd_close(&view->out);
+	view_init(view);
+}
+
+/* Takes ownership of fd, also on failure. */
+static int add_mount(struct view *view, int fd, const char *target, unsigned flags, struct err *err)
+{
+	char *copy = strdup(target);
+	if (view->count == view->capacity) {
+		size_t capacity = view->capacity ? view->capacity * 2 : 32;
+		struct view_mount *grown = capacity > VIEW_MAX_MOUNTS * 2 ? NULL : realloc(view->mounts, capacity * sizeof(*grown));
+		if (grown) {
+			view->mounts = grown;
+			view->capacity = capacity;
+		}
+	}
+	if (!copy || view->count == view->capacity || view->count >= VIEW_MAX_MOUNTS) {
+		free(copy);
+		close(fd);
+		return err_set(err, ERR_LIMIT, "too many mounts (at most %d)", VIEW_MAX_MOUNTS);
+	}
+	view->mounts[view->count++] = (struct view_mount){.fd = fd, .flags = flags, .target = copy};
+	return 0;
+}
+
+struct tmpfs {
+	const char *size, *inodes, *mode;
+	uint32_t uid, gid;
+};
+
+static int make_tmpfs(const struct tmpfs *options, unsigned attributes, struct err *err)
+{
+	char uid[16], gid[16];
+	FD_AUTO int context = fsopen("tmpfs", FSOPEN_CLOEXEC);
+	if (context < 0)
+		return err_sys(err, errno, "fsopen tmpfs");
+	snprintf(uid, sizeof(uid), "%" PRIu32, options->uid);
+	snprintf(gid, sizeof(gid), "%" PRIu32, options->gid);
+	const char *const pairs[][2] = {{"size", options->size}, {"nr_inodes", options->inodes}, {"mode", options->mode},
+	                                {"uid", uid}, {"gid", gid}};
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		if (fsconfig(context, FSCONFIG_SET_STRING, pairs[i][0], pairs[i][1], 0) != 0)
+			return err_sys(err, errno, "tmpfs %s=%s", pairs[i][0], pairs[i][1]);
+	if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)
+		return err_sys(err, errno, "tmpfs");
+	int fd = fsmount(context, FSMOUNT_CLOEXEC, attributes);
+	return fd < 0 ? err_sys(err, errno, "fsmount tmpfs") : fd;
+}
+
+/* Clones what `source` shows (dir-relative, or the descriptor itself when it is empty), private and with the attributes. */
+static int clone_mount(int dir, const char *source, unsigned attributes, struct err *err)
+{
+	unsigned at = *source ? AT_SYMLINK_NOFOLLOW : AT_EMPTY_PATH;
+	FD_AUTO int fd = open_tree(dir, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | at);
+	if (fd < 0)
+		return err_sys(err, errno, "%s: open_tree", source);
+	struct mount_attr change = {.attr_set = attributes, .propagation = MS_PRIVATE};
+	if (mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &change, sizeof(change)) != 0)
+		return err_sys(err, errno, "%s: mount_setattr", source);
+	return fd_take(&fd);
+}
+
+static int add_clone(struct view *view, int dir, const char *source, const char *target, unsigned flags, struct err *err)
+{
+	bool read_only = (flags & VIEW_READ_ONLY) && !OMITTED("mounts");
+	unsigned attributes = MOUNT_ATTR_NOSUID | (read_only ? MOUNT_ATTR_RDONLY : 0) |
+	                      (flags & VIEW_NO_EXEC ? MOUNT_ATTR_NOEXEC : 0) | (flags & VIEW_NO_DEVICES ? MOUNT_ATTR_NODEV : 0);
+	int fd = clone_mount(dir, source, attributes, err);
+	return fd < 0 ? fd : add_mount(view, fd, target, flags, err);
+}
+
+/* One entry of the base: a link is copied as a link, a directory or file becomes a read-only mount. An absent one is passed over. */
+static int add_base(struct view *view, int root, int skeleton, const char *path, struct err *err)
+{
+	struct stat status;
+	char link[PATH_MAX];
+	if (fstatat(root, path, &status, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? 0 : err_sys(err, errno, "base /%s", path);
+	if (S_ISLNK(status.st_mode)) {
+		ssize_t length = readlinkat(root, path, link, sizeof(link) - 1);
+		if (length < 0)
+			return err_sys(err, errno, "base /%s", path);
+		link[length] = '\0';
+		return skeleton_link(skeleton, path, link, err);
+	}
+	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
+		return 0;
+	int rc = skeleton_place(skeleton, path, S_ISDIR(status.st_mode), err);
+	if (rc < 0)
+		return rc;
+	return add_clone(view, root, path, path, VIEW_READ_ONLY | VIEW_NO_DEVICES | VIEW_TREE, err);
+}
+
+static int add_pattern(struct view *view, int root, int skeleton, const char *pattern, struct err *err)
+{
+	glob_t found;
+	int rc = 0;
+	if (!strchr(pattern, '*'))
+		return add_base(view, root, skeleton, pattern + 1, err);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return 0;
+	for (size_t i = 0; i < found.gl_pathc && rc == 0; i++)
+		rc = add_base(view, root, skeleton, found.gl_pathv[i] + 1, err);
+	globfree(&found);
+	return rc;
+}
+
+static int add_host_base(struct view *view, const struct plan *plan, int skeleton, struct err *err)
+{
+	static const char *const always[] = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
+	FD_AUTO int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int rc = root < 0 ? err_sys(err, errno, "/") : 0;
+	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]) && rc == 0; i++)
+		rc = add_base(view, root, skeleton, always[i], err);
+	for (size_t i = 0; i < plan->base_count && rc == 0; i++)
+		rc = add_pattern(view, root, skeleton, plan->base[i], err);
+	return rc;
+}
+
+static int add_base_view(struct view *view, const struct plan *plan, int skeleton, struct err *err)
+{
+	if (strcmp(plan->rootfs, "host") == 0)
+		return add_host_base(view, plan, skeleton, err);
+	FD_AUTO int root = open(plan->rootfs, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (root < 0)
+		return err_sys(err, errno, "rootfs %s", plan->rootfs);
+	char **names = NULL;
+	int rc = skeleton_list_root(root, &names, err);
+	for (size_t i = 0; rc == 0 && names[i]; i++)
+		rc = add_base(view, root, skeleton, names[i], err);
+	skeleton_free_list(names);
+	return rc;
+}
+
+/* The work space is one file system, shown at three places; output is another. */
+static int add_work(struct view *view, const struct plan *plan, const struct ids *ids, struct err *err)
+{
+	static const struct { const char *name, *target; mode_t mode; } parts[] = {
+		{"box", "box", 0755}, {"tmp", "tmp", 01777}, {"shm", "dev/shm", 01777}};
+	char size[24], inodes[24];
+	uint32_t owner = ids->base + IDS_GUEST;
+	snprintf(size, sizeof(size), "%" PRId64, plan->limits.work_bytes);
+	snprintf(inodes, sizeof(inodes), "%" PRId64, plan->limits.work_inodes);
+	view->work = make_tmpfs(&(struct tmpfs){size, inodes, "0755", 0, 0}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	if (view->work < 0)
+		return view->work;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (mkdirat(view->work, parts[i].name, 0700) != 0 || fchownat(view->work, parts[i].name, owner, owner, 0) != 0 ||
+		    fchmodat(view->work, parts[i].name, parts[i].mode, 0) != 0)
+			return err_sys(err, errno, "work space: %s", parts[i].name);
+		int rc = add_clone(view, view->work, parts[i].name, parts[i].target, VIEW_NO_DEVICES, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int add_out(struct view *view, const struct plan *plan, const struct ids *ids, struct err *err)
+{
+	char size[24], inodes[24];
+	uint32_t owner = ids->base + IDS_GUEST;
+	snprintf(size, sizeof(size), "%" PRId64, plan->limits.out_bytes);
+	snprintf(inodes, sizeof(inodes), "%" PRId64, plan->limits.out_inodes);
+	view->out = make_tmpfs(&(struct tmpfs){size, inodes, "0755", owner, owner}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	return view->out < 0 ? view->out : add_clone(view, view->out, "", "out", VIEW_NO_DEVICES, err);
+}
+
+/* Sealed inputs lie in the store; a place is made for each in the work space, owned by root so that the guest cannot move it away.
+ * A 0444 input is not executable because its mount is noexec: one object serves both modes. */
+static int add_input(struct view *view, const struct plan_input *input, struct store *store, struct err *err)
+{
+	FD_AUTO int object = -1;
+	int64_t size;
+	int rc = store_check(store, &input->digest, err);
+	if (rc == 0)
+		rc = store_get(store, &input->digest, &object, &size, err);
+	if (rc < 0)
+		return err_context(err, rc, "input %s", input->target);
+	if (size != input->size_bytes)
+		return err_set(err, ERR_DAMAGED, "input %s: size differs from the plan", input->target);
+	if ((rc = skeleton_place(view->work, input->target + 1, false, err)) < 0)
+		return err_context(err, rc, "input %s", input->target);
+	unsigned flags = VIEW_READ_ONLY | VIEW_NO_DEVICES | (input->mode & 0111 ? 0 : VIEW_NO_EXEC);
+	return add_clone(view, object, "", input->target + 1, flags, err);
+}
+
+static int make_root(struct view *view, const struct plan *plan, struct err *err)
+{
+	struct stat status;
+	int root = make_tmpfs(&(struct tmpfs){"1m", "512", "0755", 0, 0}, MOUNT_ATTR_NOSUID, err);
+	if (root < 0)
+		return root;
+	int rc = add_mount(view, root, "", VIEW_READ_ONLY, err);
+	if (rc < 0)
+		return rc;
+	if (fstat(root, &status) != 0)
+		return err_sys(err, errno, "root");
+	view->root_dev = status.st_dev;
+	view->root_ino = status.st_ino;
+	bool host = strcmp(plan->rootfs, "host") == 0;
+	if ((rc = skeleton_make(root, host, err)) < 0 || (rc = add_base_view(view, plan, root, err)) < 0)
+		return rc;
+	struct mount_attr change = {.attr_set = MOUNT_ATTR_RDONLY};
+	if (mount_setattr(root, "", AT_EMPTY_PATH, &change, sizeof(change)) != 0)
+		return err_sys(err, errno, "root: read-only");
+	return 0;
+}
+
+int view_make(struct view *view, const struct plan *plan, struct store *store, const struct ids *ids, struct err *err)
+{
+	int rc = make_root(view, plan, err);
+	if (rc < 0 || (rc = add_work(view, plan, ids, err)) < 0 || (rc = add_out(view, plan, ids, err)) < 0)
+		return rc;
+	for (size_t i = 0; i < plan->unit.input_count && rc == 0; i++)
+		rc = add_input(view, &plan->unit.inputs[i], store, err);
+	return rc;
+}
+
+static bool is_full(int fd)
+{
+	struct statfs status;
+	return fd >= 0 && fstatfs(fd, &status) == 0 && (status.f_bavail == 0 || status.f_ffree == 0);
+}
+
+bool view_space_full(const struct view *view)
+{
+	return is_full(view->work) || is_full(view->out);
+}

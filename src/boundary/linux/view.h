@@ -1,0 +1,45 @@
+/* view.h - what the guest sees: all of its mounts, made detached by the worker; guest init only puts them in place.
+ *
+ * Nothing is ever mounted in the host's namespace, so nothing can be left there: a detached mount is gone with its last descriptor. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "artifact/store.h"
+#include "base/error.h"
+#include "boundary/linux/ids.h"
+#include "manifest/plan.h"
+
+enum { VIEW_MAX_MOUNTS = 1180, VIEW_TARGET_MAX = 4096 };
+
+enum view_flags {
+	VIEW_READ_ONLY = 1,
+	VIEW_NO_EXEC = 2,
+	VIEW_NO_DEVICES = 4,
+	VIEW_TREE = 8, /* may have mounts of the host below it, just as read-only */
+};
+
+struct view_mount {
+	int fd;
+	unsigned flags;
+	char *target; /* without a leading slash; "" is the root */
+};
+
+struct view {
+	struct view_mount *mounts; /* the root first, parents before children */
+	size_t count, capacity;
+	int work, out;             /* the two writable file systems, for the space_full check; -1 */
+	dev_t root_dev;
+	ino_t root_ino;
+};
+
+void view_init(struct view *view);
+void view_done(struct view *view);
+
+/* Makes everything but /proc. Input digests are checked here; ERR_DAMAGED names the target whose bytes do not match. */
+int view_make(struct view *view, const struct plan *plan, struct store *store, const struct ids *ids, struct err *err);
+
+/* Was the work or output space found without a free block or inode? */
+bool view_space_full(const struct view *view);

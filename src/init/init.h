@@ -1,0 +1,30 @@
+/* init.h - the parts of guest init, private to the program. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "init/setup.h"
+
+/* Ends the program after reporting step and errno. Used by init and, before the gate, by main. */
+_Noreturn void init_fail(const char *step, int error);
+
+void init_report(const struct init_report *report);
+
+const char *init_string(const struct init_setup *setup, uint32_t offset);
+
+/* mounts.c: puts the view together and pivots into it. */
+void init_build_view(const struct init_setup *setup);
+
+/* identity.c */
+bool init_limit_namespaces(void);      /* the user namespace's own budgets (ucounts) */
+void init_raise_loopback(void);
+/* Becomes ids uid/gid without groups, keeps exactly the capabilities in `keep` (a bit set) and locks the securebits. */
+uint32_t init_become(uid_t uid, gid_t gid, uint64_t keep);
+
+/* landlock.c: false when this kernel has none. */
+bool init_restrict_files(const struct init_setup *setup);
+
+/* guest.c: what main does between its birth and execve. gate: the read end. Never returns. */
+_Noreturn void init_run_main(const struct init_setup *setup, int gate);
