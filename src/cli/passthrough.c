@@ -30,7 +30,7 @@ struct passthrough {
 	pthread_t thread;
 };
 
-int passthrough_new(const struct plan_limits *limits, struct passthrough **ret, struct err *err)
+int passthrough_new(const struct plan_limits *limits, int stdout_fd, int stderr_fd, struct passthrough **ret, struct err *err)
 {
 	FD_AUTO int stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
@@ -44,8 +44,8 @@ int passthrough_new(const struct plan_limits *limits, struct passthrough **ret, 
 	passthrough->mode = limits->on_overflow;
 	passthrough->streams[0].limit_bytes = limits->stdout_bytes;
 	passthrough->streams[1].limit_bytes = limits->stderr_bytes;
-	output_init(&passthrough->streams[0].output, STDOUT_FILENO);
-	output_init(&passthrough->streams[1].output, STDERR_FILENO);
+	output_init(&passthrough->streams[0].output, stdout_fd);
+	output_init(&passthrough->streams[1].output, stderr_fd);
 	passthrough->stop = fd_take(&stop);
 	*ret = passthrough;
 	return 0;

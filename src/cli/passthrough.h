@@ -10,8 +10,8 @@
 
 struct passthrough;
 
-/* limits: of the plan whose captures will come; borrowed for the call. */
-int passthrough_new(const struct plan_limits *limits, struct passthrough **ret, struct err *err);
+/* limits: of the plan whose captures will come; borrowed for the call. The descriptors are borrowed for good. */
+int passthrough_new(const struct plan_limits *limits, int stdout_fd, int stderr_fd, struct passthrough **ret, struct err *err);
 
 /* keeper_once.launched, with the passthrough as its context: starts the thread. Without a thread all is shown at the end. */
 void passthrough_launched(void *context, struct capture *standard_output, struct capture *standard_error);

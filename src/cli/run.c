@@ -125,7 +125,7 @@ static int drive(const struct options *options, struct session *session, struct 
 	int result = 0;
 
 	if (session->plan && !options->json)
-		result = passthrough_new(&session->plan->limits, &session->passthrough, err);
+		result = passthrough_new(&session->plan->limits, STDOUT_FILENO, STDERR_FILENO, &session->passthrough, err);
 	if (result == 0)
 		result = signals_catch(session->worker, err);
 	if (result)
