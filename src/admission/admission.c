@@ -84,7 +84,8 @@ static void judge_readiness(const struct admission_request *request, struct admi
 	else if (age_ns < 0 || age_ns > ADMISSION_READINESS_MAX_AGE_S * NS_PER_S)
 		find(decision, ADMISSION_READINESS_STALE, "the last verification is older than 30 s");
 	if (!readiness->ready)
-		find(decision, ADMISSION_NO_SAFE_WORKER, readiness->missing ? readiness->missing : "a required property is missing");
+		find(decision, ADMISSION_NO_SAFE_WORKER,
+		     readiness->missing ? readiness->missing : "a required property is missing");
 	if (!readiness->features)
 		return;
 	for (size_t i = 0; i < request->plan->require_count; i++) {
@@ -102,9 +103,10 @@ static int digest_decision(const struct admission_request *request, struct admis
 		if (json_array_append_new(reasons, name) < 0)
 			return err_set(err, ERR_NO_MEMORY, "admission decision");
 	}
-	json_t *document JSON_AUTO = json_pack("{s:s, s:s, s:s, s:b, s:O}", "plan", digest_text(&request->plan->digest, plan),
-	                                       "policy", digest_text(&request->policy->digest, policy), "epoch",
-	                                       digest_text(&request->epoch, epoch), "admit", (int)decision->admit, "reasons", reasons);
+	json_t *document JSON_AUTO =
+		json_pack("{s:s, s:s, s:s, s:b, s:O}", "plan", digest_text(&request->plan->digest, plan), "policy",
+	                  digest_text(&request->policy->digest, policy), "epoch", digest_text(&request->epoch, epoch), "admit",
+	                  (int)decision->admit, "reasons", reasons);
 	if (!document)
 		return err_set(err, ERR_NO_MEMORY, "admission decision");
 	struct buf text BUF_AUTO = BUF_INIT(DECISION_MAX_BYTES);

@@ -1,7 +1,8 @@
 /* actions.c - what each action of the lifecycle does to boundary and ledger, and which event comes of it.
  *
- * An effect's intent is in the ledger before (contract R2): those up to enroll, and cleanup, in the accept transaction; the launch in one
- * of its own. The observation waits in the journal for the next commit. So a short run has three transactions: accept, intent, seal. */
+ * An effect's intent is in the ledger before it (contract R2): those up to enroll, and cleanup, in the accept transaction; the launch
+ * in one of its own. The observation waits in the journal for the next commit. So a short run has three transactions: accept,
+ * intent, seal. */
 #include "runner/drive.h"
 
 #include "base/fault.h"
@@ -13,8 +14,8 @@ static inline int injected(int code, struct err *err)
 }
 
 /* The event of a step before launch: done, or failed. A worker that is gone is no failed step: nobody can say what became of it. */
-static enum drive_came step_came(struct drive *drive, int rc, const struct err *failure, enum life_event_kind done, enum life_step step,
-                                 struct life_event *ret)
+static enum drive_came step_came(struct drive *drive, int rc, const struct err *failure, enum life_event_kind done,
+                                 enum life_step step, struct life_event *ret)
 {
 	int64_t now_ns = drive_now(drive);
 	if (rc == 0) {
@@ -135,7 +136,7 @@ static enum drive_came drain(struct drive *drive, struct life_event *ret)
 		ret->stdout_retained = drive->retained.stdout_retained;
 		ret->stderr_retained = drive->retained.stderr_retained;
 	} else {
-		*ret = event_failed(LIFE_EV_BOUNDARY_LOST, drive_now(drive), rc == ERR_LOST ? LIFE_REASON_WORKER_LOST : err_code_name(rc),
+		*ret = event_failed(LIFE_EV_BOUNDARY_LOST, drive_now(drive), reason_of(rc),
 		                    failure.text);
 	}
 	return CAME_EVENT;

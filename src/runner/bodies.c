@@ -37,9 +37,9 @@ json_t *body_evidence(const struct evidence_list *evidence)
 
 static json_t *body_usage(const struct boundary_usage *usage)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:b}", "cpu_user_ns", (json_int_t)usage->cpu_user_ns, "cpu_system_ns",
-	                 (json_int_t)usage->cpu_system_ns, "cpu_total_ns", (json_int_t)usage->cpu_total_ns, "memory_peak_bytes",
-	                 (json_int_t)usage->memory_peak_bytes, "memory_peak_anon_sampled_bytes",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:b}", "cpu_user_ns", (json_int_t)usage->cpu_user_ns,
+	                 "cpu_system_ns", (json_int_t)usage->cpu_system_ns, "cpu_total_ns", (json_int_t)usage->cpu_total_ns,
+	                 "memory_peak_bytes", (json_int_t)usage->memory_peak_bytes, "memory_peak_anon_sampled_bytes",
 	                 (json_int_t)usage->memory_peak_anon_sampled_bytes, "pids_peak", (json_int_t)usage->pids_peak, "oom_kills",
 	                 (json_int_t)usage->oom_kills, "survivors_killed", usage->survivors_killed, "space_full",
 	                 (int)usage->space_full);
@@ -53,9 +53,10 @@ json_t *body_verdict(const struct verdict *verdict)
 
 static json_t *body_exit(const struct life_event *event)
 {
-	return json_pack("{s:I, s:s, s:i, s:i, s:I, s:b, s:i}", "at_ns", (json_int_t)event->at_ns, "how", body_main_end(event->exit.how),
-	                 "code", event->exit.code, "signal", event->exit.signal, "exit_at_ns", (json_int_t)event->exit.at_ns,
-	                 "killed_by_us", (int)event->exit.killed_by_us, "descendants_alive", event->descendants_alive);
+	return json_pack("{s:I, s:s, s:i, s:i, s:I, s:b, s:i}", "at_ns", (json_int_t)event->at_ns, "how",
+	                 body_main_end(event->exit.how), "code", event->exit.code, "signal", event->exit.signal, "exit_at_ns",
+	                 (json_int_t)event->exit.at_ns, "killed_by_us", (int)event->exit.killed_by_us, "descendants_alive",
+	                 event->descendants_alive);
 }
 
 static json_t *body_failure(const struct life_event *event)
@@ -70,15 +71,15 @@ json_t *body_of_event(const struct drive *drive, const struct life_event *event)
 	case LIFE_EV_ENROLLED:
 		return json_pack("{s:I, s:o}", "at_ns", at_ns, "evidence", body_evidence(&drive->evidence));
 	case LIFE_EV_STEP_FAILED:
-		return json_pack("{s:I, s:s, s:s, s:s}", "at_ns", at_ns, "step", life_step_name(event->step), "reason", event->reason,
-		                 "detail", event->detail);
+		return json_pack("{s:I, s:s, s:s, s:s}", "at_ns", at_ns, "step", life_step_name(event->step), "reason",
+		                 event->reason, "detail", event->detail);
 	case LIFE_EV_STOP:
 		return json_pack("{s:I, s:s}", "at_ns", at_ns, "cause", stop_cause_name(event->cause));
 	case LIFE_EV_MAIN_EXITED:
 		return body_exit(event);
 	case LIFE_EV_DRAINED:
-		return json_pack("{s:I, s:b, s:b}", "at_ns", at_ns, "stdout_retained", (int)event->stdout_retained, "stderr_retained",
-		                 (int)event->stderr_retained);
+		return json_pack("{s:I, s:b, s:b}", "at_ns", at_ns, "stdout_retained", (int)event->stdout_retained,
+		                 "stderr_retained", (int)event->stderr_retained);
 	case LIFE_EV_CLEANED:
 		return json_pack("{s:I, s:o}", "at_ns", at_ns, "usage", body_usage(&drive->usage));
 	case LIFE_EV_REFUSE:

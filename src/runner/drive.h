@@ -71,8 +71,8 @@ int drive_carry(struct drive *drive, const struct life_event *first, struct err 
 int64_t drive_now(struct drive *drive);
 struct boundary_identity drive_identity(const struct drive *drive);
 
-/* What came of an action, or of listening. CAME_FAILURE: the lease is lost or the ledger failed; err is set, and nothing further may be
- * done by us (R7). */
+/* What came of an action, or of listening. CAME_FAILURE: the lease is lost or the ledger failed; err is set, and nothing further may
+ * be done by us (R7). */
 enum drive_came { CAME_NOTHING, CAME_EVENT, CAME_FAILURE };
 
 /* actions.c: performs one action. */
@@ -111,7 +111,8 @@ int drive_keep_streams(struct drive *drive, struct err *err);
 void drive_decide(const struct drive *drive, struct verdict *ret);
 int drive_seal(struct drive *drive, struct err *err);
 
-/* text.c: details come from errors, and those from names that a guest may have chosen: printable ASCII and valid JSON, whatever came. */
+/* text.c: details come from errors, and those from names that a guest may have chosen: printable ASCII, whatever came. */
 void say(char *to, size_t size, const char *from);
+const char *reason_of(int code); /* an error's name; of ERR_LOST the lifecycle's word for it */
 struct life_event event_of(enum life_event_kind kind, int64_t at_ns);
 struct life_event event_failed(enum life_event_kind kind, int64_t at_ns, const char *reason, const char *detail);

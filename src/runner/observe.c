@@ -75,7 +75,8 @@ static enum drive_came settle(struct drive *drive, struct err *err)
 static enum drive_came gave_up(struct drive *drive, struct life_event *ret)
 {
 	drive->give_up_at_ns = INT64_MAX;
-	*ret = event_failed(LIFE_EV_BOUNDARY_LOST, drive->now_ns, "no_exit_after_kill", "main's exit was not reported in time after the kill");
+	*ret = event_failed(LIFE_EV_BOUNDARY_LOST, drive->now_ns, "no_exit_after_kill",
+	                    "main's exit was not reported in time after the kill");
 	return CAME_EVENT;
 }
 
@@ -144,7 +145,8 @@ static enum main_end end_of(enum boundary_exit how)
 static struct life_event main_exited(struct drive *drive, const struct boundary_event *report)
 {
 	if (!exit_makes_sense(report))
-		return event_failed(LIFE_EV_BOUNDARY_LOST, drive->now_ns, "senseless_report", "main's exit was reported with an impossible status");
+		return event_failed(LIFE_EV_BOUNDARY_LOST, drive->now_ns, "senseless_report",
+		                    "main's exit was reported with an impossible status");
 	struct life_event event = event_of(LIFE_EV_MAIN_EXITED, report->at_ns);
 	event.exit = (struct main_exit){.how = end_of(report->how), .at_ns = report->at_ns, .killed_by_us = report->killed_by_us};
 	if (report->how == BOUNDARY_SIGNALED)
@@ -206,7 +208,7 @@ enum drive_came drive_observe(struct drive *drive, struct life_event *ret, struc
 		int rc = drive->boundary->ops->observe(drive->boundary, deadline_ns, &report, &failure);
 		if (rc < 0) {
 			*ret = event_failed(LIFE_EV_BOUNDARY_LOST, drive_now(drive),
-			                    rc == ERR_LOST ? LIFE_REASON_WORKER_LOST : err_code_name(rc), failure.text);
+			                    reason_of(rc), failure.text);
 			return CAME_EVENT;
 		}
 		if (report.at_ns > drive->now_ns)

@@ -41,7 +41,8 @@ int drive_append(struct drive *drive, struct err *err)
 {
 	const struct ledger_attempt *attempt = &drive->attempt;
 	int rc = drive->ledger->ops->append(drive->ledger, attempt->attempt_id, attempt->owner_id, attempt->generation,
-	                                    life_state_name(drive->life.state), drive->journal.records, drive->journal.count, false, err);
+	                                    life_state_name(drive->life.state), drive->journal.records, drive->journal.count, false,
+	                                    err);
 	if (rc == 0)
 		journal_done(&drive->journal);
 	return rc;

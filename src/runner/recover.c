@@ -24,6 +24,8 @@ static int take_over(struct drive *drive, const char *owner_id, struct err *err)
 {
 	struct ledger_attempt *attempt = &drive->attempt;
 	int64_t generation;
+	if (!strcmp(attempt->owner_id, owner_id))
+		return 0;
 	int rc = drive->ledger->ops->take_over(drive->ledger, attempt->attempt_id, owner_id, &generation, err);
 	if (rc < 0)
 		return rc;

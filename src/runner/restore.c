@@ -11,7 +11,7 @@
 struct restoring {
 	struct drive *drive;
 	char *principal;
-	bool quarantined, launched, drained, retained, lost, worker_lost;
+	bool quarantined, intent, launched, drained, retained, lost, worker_lost;
 	struct life facts; /* the members that the records speak of */
 };
 
@@ -34,7 +34,7 @@ static void read_accepted(struct restoring *restoring, const json_t *body, int64
 		restoring->principal = strdup(text(body, "principal"));
 }
 
-static void read_admitted(struct restoring *restoring, const json_t *body, int64_t at_ms)
+static void read_admission(struct restoring *restoring, const json_t *body, int64_t at_ms)
 {
 	struct drive *drive = restoring->drive;
 	drive->admitted_at_ms = at_ms;
@@ -65,6 +65,13 @@ static void read_step_failed(struct restoring *restoring, const json_t *body, in
 	}
 	say(restoring->facts.reason, sizeof(restoring->facts.reason), text(body, "reason"));
 	say(restoring->facts.detail, sizeof(restoring->facts.detail), text(body, "detail"));
+}
+
+static void read_intent(struct restoring *restoring, const json_t *body, int64_t at_ms)
+{
+	(void)body;
+	(void)at_ms;
+	restoring->intent = true;
 }
 
 static void read_launched(struct restoring *restoring, const json_t *body, int64_t at_ms)
@@ -160,11 +167,21 @@ static const struct reader {
 	const char *kind;
 	void (*read)(struct restoring *restoring, const json_t *body, int64_t at_ms);
 } readers[] = {
-	{"accepted", read_accepted},       {"admitted", read_admitted}, {"enrolled", read_enrolled},
-	{"step_failed", read_step_failed}, {"launched", read_launched}, {"limit", read_stop},
-	{"cancel", read_stop},             {"main_exited", read_exit},  {"drained", read_drained},
-	{"boundary_lost", read_lost},      {"cleaned", read_cleaned},   {"cleanup_failed", read_not_empty},
-	{"verify_failed", read_not_empty}, {"quarantined", read_quarantined},
+	{"accepted", read_accepted},
+	{"admission", read_admission},
+	{"enrolled", read_enrolled},
+	{"step_failed", read_step_failed},
+	{"launch_intent", read_intent},
+	{"launched", read_launched},
+	{"limit", read_stop},
+	{"cancel", read_stop},
+	{"main_exited", read_exit},
+	{"drained", read_drained},
+	{"boundary_lost", read_lost},
+	{"cleaned", read_cleaned},
+	{"cleanup_failed", read_not_empty},
+	{"verify_failed", read_not_empty},
+	{"quarantined", read_quarantined},
 };
 
 static int read_record(void *context, const struct ledger_record *record, const struct digest *digest)
@@ -187,6 +204,8 @@ static enum life_state reached(const struct restoring *restoring, enum life_stat
 	const struct life *facts = &restoring->facts;
 	if (row > LIFE_EXITED)
 		return row;
+	if (restoring->quarantined)
+		return LIFE_QUARANTINED;
 	if (facts->exit.how != MAIN_UNKNOWN)
 		return LIFE_EXITED;
 	if (restoring->launched)
@@ -200,7 +219,7 @@ static void set_life(struct restoring *restoring, enum life_state row)
 {
 	struct life *life = &restoring->drive->life;
 	const struct life *facts = &restoring->facts;
-	bool intent = restoring->drive->attempt.intent || restoring->launched || row == LIFE_RUNNING || row == LIFE_EXITED;
+	bool intent = restoring->drive->attempt.intent || restoring->intent || row == LIFE_RUNNING || row == LIFE_EXITED;
 	restoring->launched = restoring->launched && facts->failed_step == STEP_NONE;
 	life_restore(life, reached(restoring, row, intent), intent, restoring->quarantined);
 	life->launched = life->launched || restoring->launched;

@@ -1,9 +1,9 @@
 /* runner.c - the conveyor: an action of the lifecycle is performed, what came of it is stepped and recorded, until the seal.
  *
- * Fault points, each between an effect and its observation: run.preparing (prepare is done), run.suspended, run.enrolled, run.intent (the
- * intent is durable, the gate shut), run.launched (the gate is open), run.exited (main has exited), run.drained, run.cleaning (cleanup
- * is done), run.cleaned (verified empty), run.seal (all is ready for the seal's transaction), run.sealed (it is committed);
- * recover.cleaned (a recovery has verified it empty). */
+ * Fault points, each between an effect and its observation: run.preparing (prepare is done), run.suspended, run.enrolled,
+ * run.intent (the intent is durable, the gate shut), run.launched (the gate is open), run.exited (main has exited), run.drained,
+ * run.cleaning (cleanup is done), run.cleaned (verified empty), run.seal (all is ready for the seal's transaction), run.sealed (it
+ * is committed); recover.cleaned (a recovery has verified it empty). */
 #include "runner/drive.h"
 
 #include <stdlib.h>

@@ -33,25 +33,6 @@ struct runner_request {
 	void *context;
 };
 
-/* The records of the accept transaction: "accepted" {principal, manifest}, and, when it is not refused, "admitted" {admission, policy, plan}
- * and "intent" {boundary, steps}: all effects up to enroll, and the cleanup, have their intent there (R2). The keeper hands them to
- * ledger->accept; runner_recover reads them back. */
-struct runner_acceptance {
-	const struct plan *plan;     /* NULL: refused at compilation */
-	struct digest manifest, admission;
-	const char *principal, *boundary_id;
-	int64_t at_ms;
-	bool admitted;
-};
-enum { RUNNER_ACCEPT_RECORDS = 3 };
-struct runner_accept_records {
-	struct ledger_record records[RUNNER_ACCEPT_RECORDS];
-	size_t count;
-};
-/* On success *ret is the caller's (runner_accept_records_done). */
-int runner_accept_records(const struct runner_acceptance *acceptance, struct runner_accept_records *ret, struct err *err);
-void runner_accept_records_done(struct runner_accept_records *records);
-
 struct runner_result {
 	struct verdict verdict;
 	bool provisional;            /* quarantined: no receipt yet */
@@ -74,7 +55,9 @@ struct runner_refusal {
 };
 int runner_refuse(const struct runner_refusal *refusal, struct runner_result *ret, struct err *err);
 
-/* Recovers one unsealed attempt of a dead owner: takes its lease over (generation + 1), cleans up by identity through the provider,
+/* Recovers one unsealed attempt of a dead owner, or of our own when its worker is dead: takes its lease over (generation + 1; our own is
+ * ours already), restores from its records what its life was (the principal from `accepted`, the digest of the admission from
+ * `admission`, the rest from what the runner wrote), cleans up by identity through the provider,
  * verifies, and seals it: `not_launched` (attached, no intent), `cancelled` (a cancellation is recorded), else `interrupted`. An attempt
  * that cannot be verified empty stays, or becomes, quarantined. ERR_BUSY: somebody else owns it. */
 struct runner_recovery {

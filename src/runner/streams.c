@@ -1,4 +1,4 @@
-/* streams.c - what was captured, as the seal will have it: up to LEDGER_STREAM_ROW_MAX bytes a row, above an object of the store. */
+/* streams.c - what was captured, as the seal will have it: up to LEDGER_STREAM_ROW_MAX bytes a row, above that an object. */
 #include "runner/drive.h"
 
 #include <fcntl.h>
@@ -47,7 +47,8 @@ static int copy_to_fd(void *context, const void *bytes, size_t count)
 }
 
 /* The kept bytes in their order, as a file: the spool itself where it is in order, else a copy without a name. */
-static int in_order(const struct drive *drive, struct capture *capture, const struct capture_state *state, int *ret, struct err *err)
+static int in_order(const struct drive *drive, struct capture *capture, const struct capture_state *state, int *ret,
+                    struct err *err)
 {
 	bool spool_is_in_order = state->dropped_bytes == 0 || drive->plan->limits.on_overflow == OVERFLOW_KILL;
 	FD_AUTO int fd = spool_is_in_order

@@ -11,6 +11,11 @@ void say(char *to, size_t size, const char *from)
 	to[length] = '\0';
 }
 
+const char *reason_of(int code)
+{
+	return code == ERR_LOST ? LIFE_REASON_WORKER_LOST : err_code_name(code);
+}
+
 struct life_event event_of(enum life_event_kind kind, int64_t at_ns)
 {
 	return (struct life_event){.kind = kind, .at_ns = at_ns, .descendants_alive = -1};

@@ -1,9 +1,9 @@
-/* recording.h - the recording boundary: a deterministic in-memory model that follows a script and checks the contract at every call.
+/* recording.h - the recording boundary: a deterministic model in memory that follows a script and checks the contract at every call.
  *
- * A world stands for the host: it holds the units (main, descendants, output handles, resources) by identity, and outlives the boundary
- * objects, so that what one left behind can be recovered by another. Time is virtual: observe jumps to the next scripted event, counted
- * from the real opening of the gate, and never sleeps. A call that the contract does not allow is refused with ERR_STATE and kept as the
- * world's violation. Single-threaded, but for interrupt. */
+ * A world stands for the host: it holds the units (main, descendants, output handles, resources) by identity, and outlives the
+ * boundary objects, so that what one left behind can be recovered by another. Time is virtual: observe jumps to the next scripted
+ * event, counted from the real opening of the gate, and never sleeps. A call that the contract does not allow is refused with
+ * ERR_STATE and kept as the world's violation. Single-threaded, but for interrupt. */
 #pragma once
 
 #include <stdbool.h>

@@ -59,7 +59,8 @@ static int begin(struct recording_boundary *b, enum recording_step step, struct 
 {
 	if (!(allowed[step] & IN(b->phase))) {
 		recording_violate(b->world, "%s called on a boundary that is %s", step_names[step], phase_names[b->phase]);
-		return done(b, step, err_set(err, ERR_STATE, "%s: the boundary is %s", step_names[step], phase_names[b->phase]), NULL);
+		return done(b, step, err_set(err, ERR_STATE, "%s: the boundary is %s", step_names[step], phase_names[b->phase]),
+		            NULL);
 	}
 	if (b->worker_lost)
 		return done(b, step, err_set(err, ERR_LOST, "the worker is gone"), NULL);
@@ -137,7 +138,8 @@ static int check_required(const struct plan *plan, const struct evidence_list *e
 		for (size_t j = 0; j < evidence->count; j++)
 			found = found || !strcmp(plan->require[i], evidence->lines[j].name);
 		if (!found)
-			return err_set(err, ERR_UNVERIFIED, "%s: required, and the recording model has no such evidence", plan->require[i]);
+			return err_set(err, ERR_UNVERIFIED, "%s: required, and the recording model has no such evidence",
+			               plan->require[i]);
 	}
 	return 0;
 }
