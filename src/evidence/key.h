@@ -13,6 +13,10 @@ struct key;
 int key_open(int dir, struct key **ret, struct err *err);
 void key_free(struct key *key);
 
+/* Optional: pays now for what the first signature of a process would otherwise pay (0.5 ms of libcrypto's). For a moment in which nobody
+ * waits, such as while the guest runs. */
+int key_warm(struct key *key, struct err *err);
+
 const uint8_t *key_public(const struct key *key);  /* 32 bytes */
 const char *key_fingerprint(const struct key *key);/* hex SHA-256 of the public key */
 

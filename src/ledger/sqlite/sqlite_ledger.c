@@ -1,0 +1,118 @@
+/* sqlite_ledger.c - a ledger in SQLite: the vtable, opening and closing. */
+#include "ledger/sqlite/sqlite_ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ledger/sqlite/internal.h"
+#include "ledger/sqlite/owner.h"
+
+enum { PROC_PATH_SIZE = 40 /* "/proc/self/fd/" and a number */ };
+
+static const char *ledger_id(struct ledger *ledger)
+{
+	return sqlite_ledger_of(ledger)->ledger_id;
+}
+
+static void ledger_close(struct ledger *base)
+{
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+
+	if (!ledger || getpid() != ledger->pid)
+		return;
+	db_close(&ledger->db, ledger->options.read_only);
+	owner_release(ledger->dir, ledger->owner.owner_id, &ledger->owner_fd);
+	free(ledger);
+}
+
+static const struct ledger_ops ops = {
+	.id = ledger_id,
+	.register_owner = ledger_register_owner,
+	.accept = ledger_accept,
+	.append = ledger_append,
+	.commit_launch_intent = ledger_commit_launch_intent,
+	.request_cancel = ledger_request_cancel,
+	.cancel_requested = ledger_cancel_requested,
+	.renew = ledger_renew,
+	.take_over = ledger_take_over,
+	.seal = ledger_seal,
+	.dump = ledger_dump,
+	.unsealed = ledger_unsealed,
+	.list = ledger_list,
+	.find_run = ledger_find_run,
+	.receipt = ledger_receipt,
+	.manifest = ledger_manifest,
+	.stream = ledger_stream,
+	.records = ledger_records,
+	.close = ledger_close,
+};
+
+/* SQLite opens by path, and names its -wal and -shm by it; we checked a descriptor. So: the path that the descriptor has now,
+ * without any link in it. Nobody but us can change what is in the directory. */
+static int database_path(int dir, char ret[static PATH_MAX], struct err *err)
+{
+	static const char name[] = "/ledger.db";
+	char link[PROC_PATH_SIZE];
+	ssize_t length;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+	length = readlink(link, ret, PATH_MAX - sizeof name);
+	if (length < 0)
+		return err_sys(err, errno, "ledger: cannot find the directory's path");
+	if (length == PATH_MAX - sizeof name)
+		return err_set(err, ERR_LIMIT, "ledger: the directory's path is too long");
+	snprintf(ret + length, sizeof name, "%s", name);
+	return 0;
+}
+
+/* No other name, no other owner, no other writer: what was checked of the directory holds for the file. */
+static int check_file(int dir, bool may_be_absent, struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(dir, "ledger.db", &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno == ENOENT)
+			return may_be_absent ? 0 : err_set(err, ERR_NOT_FOUND, "there is no ledger here");
+		return err_sys(err, errno, "ledger: cannot look at ledger.db");
+	}
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return err_set(err, ERR_PERMISSION, "ledger: ledger.db is no regular file of its own");
+	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return err_set(err, ERR_PERMISSION, "ledger: ledger.db belongs to another user or can be written by one");
+	return 0;
+}
+
+static int open_database(struct sqlite_ledger *ledger, struct err *err)
+{
+	char path[PATH_MAX];
+	int r = check_file(ledger->dir, !ledger->options.read_only, err);
+
+	if (r == 0)
+		r = database_path(ledger->dir, path, err);
+	if (r == 0)
+		r = db_open(&ledger->db, path, ledger->options.read_only, err);
+	return r < 0 ? r : ledger_prepare(ledger, err);
+}
+
+int sqlite_ledger_open(int dir, const struct sqlite_ledger_options *options, struct ledger **ret, struct err *err)
+{
+	struct sqlite_ledger *ledger = malloc(sizeof *ledger);
+	int r;
+
+	if (!ledger)
+		return err_set(err, ERR_NO_MEMORY, "out of memory");
+	*ledger = (struct sqlite_ledger){
+		.base.ops = &ops, .options = *options, .dir = dir, .pid = getpid(), .owner_fd = -1, .db.synchronous = -1};
+	r = open_database(ledger, err);
+	if (r < 0) {
+		ledger_close(&ledger->base);
+		return r;
+	}
+	*ret = &ledger->base;
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* statements.c - the text of each statement that is prepared more than once. */
+#include "ledger/sqlite/db.h"
+
+const char *const db_statement_text[DB_STATEMENT_COUNT] = {
+	[DB_BEGIN] = "BEGIN IMMEDIATE",
+	[DB_COMMIT] = "COMMIT",
+	[DB_ROLLBACK] = "ROLLBACK",
+	[DB_INSERT_OWNER] = "INSERT INTO owner VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+	[DB_INSERT_RUN] = "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[DB_INSERT_ATTEMPT] = "INSERT INTO attempt VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[DB_INSERT_LEASE] = "INSERT INTO lease VALUES (?, ?, ?, 0, ?)",
+	[DB_INSERT_RECORD] = "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)",
+	[DB_INSERT_STREAM] = "INSERT INTO stream VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	[DB_INSERT_INTENT] = "INSERT INTO launch_intent VALUES (?, ?, ?, ?)",
+	[DB_INSERT_CANCELLATION] = "INSERT INTO cancellation VALUES (?, ?) ON CONFLICT DO NOTHING",
+	[DB_INSERT_KEY] = "INSERT INTO key VALUES (?, ?) ON CONFLICT DO NOTHING",
+	[DB_INSERT_SEAL] = "INSERT INTO seal VALUES (?, ?, ?, ?, ?)",
+	[DB_SET_STATE] = "UPDATE attempt SET state = ?2 WHERE attempt_id = ?1",
+	[DB_RENEW] = "UPDATE lease SET renewals = renewals + 1 WHERE attempt_id = ?1 AND generation = ?2",
+	[DB_FENCE] = "SELECT state, run_id, owner_id, generation, ttl_ms FROM attempt JOIN lease USING (attempt_id)"
+		" WHERE attempt_id = ? ORDER BY generation DESC LIMIT 1",
+	[DB_LAST_RECORD] = "SELECT seq, at, kind, body, prev_digest FROM record WHERE attempt_id = ? ORDER BY seq DESC LIMIT 1",
+	[DB_LAST_SEAL] = "SELECT seal_seq, receipt FROM seal WHERE key = ? ORDER BY seal_seq DESC LIMIT 1",
+	[DB_TAKEN_SLOTS] = "SELECT slot FROM attempt WHERE profile = ? AND state <> 'sealed' ORDER BY slot",
+	[DB_HAS_INTENT] = "SELECT 1 FROM launch_intent WHERE run_id = ?",
+	[DB_HAS_CANCELLATION] = "SELECT 1 FROM cancellation WHERE run_id = ?",
+	[DB_RUN_SEALED] = "SELECT EXISTS (SELECT 1 FROM seal WHERE run_id = ?1) FROM run WHERE run_id = ?1",
+	[DB_UNSEALED] = "SELECT attempt_id, run_id, number, boundary_id, profile, slot, owner_id, generation, renewals, ttl_ms,"
+		" state, EXISTS (SELECT 1 FROM launch_intent WHERE launch_intent.run_id = attempt.run_id), attached"
+		" FROM attempt JOIN run USING (run_id) JOIN lease USING (attempt_id) WHERE state <> 'sealed'"
+		" AND generation = (SELECT max(generation) FROM lease WHERE lease.attempt_id = attempt.attempt_id)"
+		" ORDER BY profile, slot",
+	[DB_LIST] = "SELECT run.run_id, attempt.attempt_id, state, receipt ->> '$.verdict', receipt ->> '$.reason', created_at,"
+		" (SELECT group_concat(value, ' ') FROM json_each(CAST(manifest AS TEXT), '$.command.argv'))"
+		" FROM run JOIN attempt ON attempt.run_id = run.run_id"
+		" AND number = (SELECT max(number) FROM attempt AS a WHERE a.run_id = run.run_id)"
+		" LEFT JOIN seal ON seal.run_id = run.run_id ORDER BY run.rowid DESC LIMIT ?",
+	[DB_LATEST_RUN] = "SELECT run_id FROM run ORDER BY rowid DESC LIMIT 1",
+	[DB_FIND_RUN] = "SELECT run_id FROM run WHERE run_id >= ?1 AND run_id < ?2 ORDER BY run_id LIMIT 2",
+	[DB_RECEIPT] = "SELECT receipt FROM run LEFT JOIN seal USING (run_id) WHERE run_id = ?",
+	[DB_MANIFEST] = "SELECT manifest, plan FROM run WHERE run_id = ?",
+	[DB_STREAM] = "SELECT sha256, bytes, kept_bytes, dropped_bytes, drained, data FROM stream JOIN attempt USING (attempt_id)"
+		" WHERE run_id = ? AND name = ? ORDER BY number DESC LIMIT 1",
+	[DB_RECORDS] = "SELECT seq, at, kind, body, prev_digest FROM record WHERE attempt_id = ? ORDER BY seq",
+
+	/* What a run leaves in each table: the rows record holds all columns of all of it. */
+	[DB_ROWS_ATTEMPT] = "SELECT * FROM attempt WHERE run_id = ? ORDER BY number",
+	[DB_ROWS_CANCELLATION] = "SELECT * FROM cancellation WHERE run_id = ?",
+	[DB_ROWS_LAUNCH_INTENT] = "SELECT * FROM launch_intent WHERE run_id = ?",
+	[DB_ROWS_LEASE] = "SELECT lease.* FROM attempt JOIN lease USING (attempt_id) WHERE run_id = ? ORDER BY number, generation",
+	[DB_ROWS_LEDGER] = "SELECT * FROM ledger WHERE ?1 IS NOT NULL",
+	[DB_ROWS_OWNER] = "SELECT * FROM owner WHERE owner_id IN"
+		" (SELECT owner_id FROM attempt JOIN lease USING (attempt_id) WHERE run_id = ?) ORDER BY owner_id",
+	[DB_ROWS_RECORD] = "SELECT record.* FROM attempt JOIN record USING (attempt_id) WHERE run_id = ? ORDER BY number, seq",
+	[DB_ROWS_RUN] = "SELECT * FROM run WHERE run_id = ?",
+	[DB_ROWS_STREAM] = "SELECT stream.* FROM attempt JOIN stream USING (attempt_id) WHERE run_id = ? ORDER BY number, name",
+};

@@ -1,0 +1,39 @@
+/* ledger_fixture.h - a ledger in a directory of its own, and runs in it, for tests. Everything asserts. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "evidence/key.h"
+#include "ledger/ledger.h"
+
+enum { FIXTURE_PATH_SIZE = 128 };
+
+struct ledger_fixture {
+	char path[FIXTURE_PATH_SIZE];
+	int dir;
+	struct ledger *ledger;
+	struct key *key;
+	struct ledger_owner owner;
+};
+
+/* A new directory under /tmp, an empty ledger in it, and an owner registered. */
+void fixture_make(struct ledger_fixture *fixture);
+/* A further connection to the same ledger, as another keeper: with its own owner, or read-only without one. */
+void fixture_open(struct ledger_fixture *fixture, const char *path, bool read_only);
+/* Closes without removing. */
+void fixture_close(struct ledger_fixture *fixture);
+/* Closes, and removes the directory. */
+void fixture_remove(struct ledger_fixture *fixture);
+
+/* Fills what accept takes, with fresh ids. */
+void fixture_new_attempt(const struct ledger_fixture *fixture, struct ledger_attempt *ret);
+int fixture_try_accept(struct ledger_fixture *fixture, struct ledger_attempt *attempt, bool durable, struct err *err);
+void fixture_accept(struct ledger_fixture *fixture, struct ledger_attempt *ret);
+/* Appends one record of this kind, sets the state unless NULL. */
+int fixture_append(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, const char *kind, const char *state,
+                   struct err *err);
+int fixture_intent(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, struct err *err);
+/* Seals with a receipt of the verdict `succeeded`, a stdout of `text` and an empty stderr. */
+int fixture_seal(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, const char *text, struct err *err);
+/* A whole life: accept, records, intent, seal. */
+void fixture_run(struct ledger_fixture *fixture, struct ledger_attempt *ret);
