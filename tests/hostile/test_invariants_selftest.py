@@ -37,10 +37,10 @@ class Stand:
         self.words = []
         with contextlib.closing(self._open()) as connection:
             connection.executescript(
-                "CREATE TABLE runs (run_id TEXT); CREATE TABLE attempts (attempt_id TEXT, run_id TEXT, boundary_id TEXT, state TEXT);"
-                "CREATE TABLE seals (attempt_id TEXT);"
-                "INSERT INTO runs VALUES ('run-1');"
-                f"INSERT INTO attempts VALUES ('att-1', 'run-1', '{BOUNDARY}', 'sealed'); INSERT INTO seals VALUES ('att-1');")
+                "CREATE TABLE run (run_id TEXT); CREATE TABLE attempt (attempt_id TEXT, run_id TEXT, boundary_id TEXT, state TEXT);"
+                "CREATE TABLE seal (attempt_id TEXT, run_id TEXT);"
+                "INSERT INTO run VALUES ('run-1');"
+                f"INSERT INTO attempt VALUES ('att-1', 'run-1', '{BOUNDARY}', 'sealed'); INSERT INTO seal VALUES ('att-1', 'run-1');")
 
     def _open(self):
         return sqlite3.connect(os.path.join(self.ledger, "ledger.db"))
@@ -56,7 +56,7 @@ class Stand:
             return [dict(row) for row in connection.execute(query)]
 
     def attempts(self):
-        return self.rows("SELECT * FROM attempts")
+        return self.rows("SELECT * FROM attempt")
 
     def boundary_ids(self):
         return {row["boundary_id"] for row in self.attempts()}
@@ -325,17 +325,17 @@ def _():
 
 @suite.case("I7: an attempt that is not sealed")
 def _():
-    breaks("I7", lambda stand, watch: stand.execute("UPDATE attempts SET state = 'running'"))
+    breaks("I7", lambda stand, watch: stand.execute("UPDATE attempt SET state = 'running'"))
 
 
 @suite.case("I7: a run without a terminal row")
 def _():
-    breaks("I7", lambda stand, watch: stand.execute("DELETE FROM seals"))
+    breaks("I7", lambda stand, watch: stand.execute("DELETE FROM seal"))
 
 
 @suite.case("I7: a run with two terminal rows")
 def _():
-    breaks("I7", lambda stand, watch: stand.execute("INSERT INTO seals VALUES ('att-1')"))
+    breaks("I7", lambda stand, watch: stand.execute("INSERT INTO seal VALUES ('att-1', 'run-1')"))
 
 
 @suite.case("I8: verdicts that differ")

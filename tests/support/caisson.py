@@ -31,7 +31,7 @@ class Result:
     def __init__(self, argv, status, stdout, stderr, seconds):
         self.argv, self.status, self.seconds = argv, status, seconds
         self.stdout, self.stderr = stdout, stderr
-        self.receipt = None
+        self.receipt = self.provisional = None
         self.guest_stdout = self.guest_stderr = b""
 
     @property
@@ -150,7 +150,11 @@ class Caisson:
         text = result.stdout.strip()
         if not text:
             return result
-        result.receipt = json.loads(text)
+        document = json.loads(text)
+        if "provisional_result" in document:
+            result.provisional = document["provisional_result"]
+            return result
+        result.receipt = document
         result.guest_stdout = self.logs(result.receipt["run"], "stdout")
         result.guest_stderr = self.logs(result.receipt["run"], "stderr")
         return result
@@ -192,7 +196,7 @@ class Caisson:
             connection.close()
 
     def attempts(self):
-        return self.rows("SELECT * FROM attempts")
+        return self.rows("SELECT * FROM attempt")
 
     def boundary_ids(self):
         return {row["boundary_id"] for row in self.attempts()}

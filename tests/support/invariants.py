@@ -20,6 +20,7 @@ ANSWER_SLACK_S = 2.0    # I9: on top of wall + grace + drain; a shared machine s
 SUPERVISOR_RSS_MAX = 64 << 20
 
 CANARY_NAMES = ("plain", "secret", "setuid", "directory", "link")
+LEDGER_FILES = ("ledger.db", "key", "identity")
 SYSTEM_CANARIES = ("/etc/passwd", "/etc/shadow", "/etc/hosts", "/etc/ld.so.cache")
 
 
@@ -152,7 +153,7 @@ def _staging(ledger):
         relative = os.path.relpath(path, ledger)
         directories[:] = [d for d in directories if d not in ("objects", "owners")]
         for name in names:
-            if relative != "." or not (name.startswith("ledger.db") or name.startswith("key")):
+            if relative != "." or not name.startswith(LEDGER_FILES):
                 found.add(os.path.normpath(os.path.join(relative, name)))
         if relative.count("/") >= 1 or any(part.startswith("bnd-") for part in relative.split("/")):
             found.add(relative)
@@ -279,8 +280,8 @@ class Watch:
         for row in self.caisson.attempts():
             if row["state"] != "sealed":
                 texts.append(f"attempt {row['attempt_id']} is {row['state']}")
-        for row in self.caisson.rows("SELECT r.run_id AS run_id, count(s.attempt_id) AS seals FROM runs r LEFT JOIN attempts a USING (run_id) "
-                                     "LEFT JOIN seals s ON s.attempt_id = a.attempt_id GROUP BY r.run_id HAVING seals <> 1"):
+        for row in self.caisson.rows("SELECT run.run_id AS run_id, count(seal.attempt_id) AS seals FROM run "
+                                     "LEFT JOIN seal ON seal.run_id = run.run_id GROUP BY run.run_id HAVING seals <> 1"):
             texts.append(f"run {row['run_id']} has {row['seals']} terminal rows")
         return texts
 

@@ -81,10 +81,10 @@ def reap_orphans(known=()):
 
 
 def wait_dead(boundaries, seconds, known=()):
-    """Every process of these boundaries ended within `seconds` (orphaned zombies are reaped by us)."""
+    """Every process of these boundaries ended within `seconds`. Orphaned zombies are reaped by us; one whose parent is stopped is dead."""
     def empty():
         reap_orphans(known)
-        return not members(boundaries() if callable(boundaries) else boundaries)
+        return not [p for p in members(boundaries() if callable(boundaries) else boundaries) if p.state != "Z"]
     harness.wait_until(empty, seconds, "every process of the boundary is gone")
 
 

@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+"""test_evidence.py - every evidence line is worth something: with its protection left out, the run is not launched and the line named.
+
+Uses the build with fault points, where CAISSON_OMIT=LINE leaves out the one protection that LINE vouches for.
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from support import caisson as product  # noqa: E402
+from support import harness, proc  # noqa: E402
+from support.harness import equal, holds  # noqa: E402
+from support.invariants import Watch  # noqa: E402
+
+suite = harness.Suite("evidence")
+
+# What a guest would do were it launched; its output is the marker that must never appear.
+MARKER = ("sh", "-c", "touch /box/marker && echo marker")
+GRADES = {"observed", "attested", "probed"}
+# The least that enroll must vouch for (contract and architecture): by the first words of the names.
+EXPECTED = ("ns.user", "ns.mnt", "ns.pid", "ns.net", "ns.ipc", "ns.uts", "ns.cgroup", "limit.memory", "limit.pids", "no_new_privs", "seccomp",
+            "landlock", "root", "net.lo", "cgroup.")
+
+
+def evidence():
+    if not os.access(product.FAULT_BIN, os.X_OK):
+        return None
+    result = product.Caisson(product.FAULT_BIN).run("true")
+    return result.receipt["boundary"]["evidence"] if result.receipt else []
+
+
+LINES = evidence()
+
+
+@suite.case("a run's receipt has its evidence, each line once and graded, with all that is expected")
+def _():
+    product.need(product.FAULT_BIN)
+    names = [line["name"] for line in LINES]
+    equal(sorted(set(names)), sorted(names), "names")
+    equal({line["grade"] for line in LINES} - GRADES, set(), "grades")
+    missing = [word for word in EXPECTED if not any(name == word or name.startswith(word) for name in names)]
+    equal(missing, [], f"not vouched for; there are {names}")
+
+
+def leave_out(name):
+    caisson = product.Caisson(product.FAULT_BIN)
+    watch = Watch(caisson)
+    result = caisson.run(*MARKER, env={"CAISSON_OMIT": name})
+    equal((result.verdict, result.status), ("not_launched", 125), str(result))
+    said = f"{result.receipt['reason']} {result.receipt['detail']}"
+    holds(name in said, f"{name} is named in {said!r}")
+    equal((result.receipt["stdout"]["bytes"], result.guest_stdout), (0, b""), "the marker")
+    equal(result.receipt["times"]["launched_at"], None, "launched_at")
+    watch.hold(result)
+
+
+for entry in LINES or []:
+    suite.add(f"without {entry['name']} nothing is launched", lambda name=entry["name"]: leave_out(name))
+
+
+if __name__ == "__main__":
+    proc.become_subreaper()
+    sys.exit(suite.main())
