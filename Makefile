@@ -7,7 +7,7 @@ BENCH_PAIRS ?= 60
 CLANG = CC=clang CC_FOR_BUILD=clang
 SANITIZE = -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized
 
-.PHONY: all demo test bench check check-san fuzz install clean deps deps-test deps-bench build-fault build-clang build-san
+.PHONY: all demo test bench check check-san fuzz install clean deps deps-test deps-bench deps-fuzz build-fault build-clang build-san
 
 all: build/build.ninja
 	ninja -C build
@@ -30,7 +30,7 @@ check-san: deps-test build-san build-fault
 bench: deps-bench all
 	tests/bench/bench.py --pairs $(BENCH_PAIRS)
 
-fuzz: deps-test build-fuzz/build.ninja
+fuzz: deps-fuzz build-fuzz/build.ninja
 	ninja -C build-fuzz fuzzers
 	tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
 
@@ -50,6 +50,9 @@ deps-test:
 
 deps-bench:
 	tools/deps build bench
+
+deps-fuzz:
+	tools/deps build fuzz
 
 build-fault: build-fault/build.ninja
 	ninja -C $@
