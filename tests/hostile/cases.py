@@ -1,8 +1,8 @@
 """cases.py - the hostile corpus as data: which program, under which limits, which verdict, and what else must hold.
 
 An id may have several cases (one for each way of doing it); test_hostile.py runs them all and test_corpus.py compares the ids with
-the list that must be covered. `expect` is a set of verdict words (support/caisson.py). `control` runs the same program *without* the
-boundary first, to show that what is asserted is the boundary's doing; only for what is harmless outside.
+the list that must be covered. `expect` is a set of verdict words (support/caisson.py). `control` runs the same program *without*
+the boundary first, to show that what is asserted is the boundary's doing; only for what is harmless outside.
 """
 
 import dataclasses
@@ -108,7 +108,8 @@ def check_zombies(result):
 def check_setuid(result):
     seen = lines(result)
     holds(seen["found"].startswith("/"), "a setuid program is there to be tried")
-    equal({k: seen.get(k) for k in ("UID", "EUID", "SECURE", "no_new_privs")}, {"UID": "1000", "EUID": "1000", "SECURE": "0", "no_new_privs": "1"})
+    wanted = {"UID": "1000", "EUID": "1000", "SECURE": "0", "no_new_privs": "1"}
+    equal({name: seen.get(name) for name in wanted}, wanted)
 
 
 def check_cpu_between(low_ms, high_ms):

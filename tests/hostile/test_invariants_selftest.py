@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """test_invariants_selftest.py - breaks each invariant on purpose and shows that the helper fails on exactly that one.
 
-Runs in a mount namespace of its own, on a ledger that it writes itself: it needs no built program, and nothing of the host is touched.
+Runs in a mount namespace of its own, on a ledger that it writes itself: it needs no built program and touches nothing of the host.
 """
 
 import contextlib
@@ -40,7 +40,8 @@ class Stand:
                 "CREATE TABLE run (run_id TEXT); CREATE TABLE attempt (attempt_id TEXT, run_id TEXT, boundary_id TEXT, state TEXT);"
                 "CREATE TABLE seal (attempt_id TEXT, run_id TEXT);"
                 "INSERT INTO run VALUES ('run-1');"
-                f"INSERT INTO attempt VALUES ('att-1', 'run-1', '{BOUNDARY}', 'sealed'); INSERT INTO seal VALUES ('att-1', 'run-1');")
+                f"INSERT INTO attempt VALUES ('att-1', 'run-1', '{BOUNDARY}', 'sealed');"
+                "INSERT INTO seal VALUES ('att-1', 'run-1');")
 
     def _open(self):
         return sqlite3.connect(os.path.join(self.ledger, "ledger.db"))
@@ -296,8 +297,12 @@ def path_listener():
     return made
 
 
-for what, make_it in {"TCP": lambda: socket.create_server(("127.0.0.1", 0)), "abstract": abstract_listener, "path": path_listener}.items():
-    suite.add(f"I5: a {what} listener", lambda m=make_it: breaks("I5", listener(m)))
+def tcp_listener():
+    return socket.create_server(("127.0.0.1", 0))
+
+
+for what, make_it in {"TCP": tcp_listener, "abstract": abstract_listener, "path": path_listener}.items():
+    suite.add(f"I5: a listener on {what}", lambda m=make_it: breaks("I5", listener(m)))
 
 
 @suite.case("I5: a key that a guest left")

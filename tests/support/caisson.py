@@ -52,8 +52,9 @@ class Result:
 
     def __str__(self):
         receipt = self.receipt or {}
-        return (f"{' '.join(self.argv)}\n  exit {self.status}, {receipt.get('verdict')}/{receipt.get('reason')} ({receipt.get('detail')}), "
-                f"{self.seconds:.2f} s\n  stdout {self.stdout[:300]!r}\n  stderr {self.stderr[:600]!r}\n"
+        verdict = f"{receipt.get('verdict')}/{receipt.get('reason')} ({receipt.get('detail')})"
+        return (f"{' '.join(self.argv)}\n  exit {self.status}, {verdict}, {self.seconds:.2f} s\n"
+                f"  stdout {self.stdout[:300]!r}\n  stderr {self.stderr[:600]!r}\n"
                 f"  guest stdout {self.guest_stdout[:600]!r}\n  guest stderr {self.guest_stderr[:300]!r}")
 
 

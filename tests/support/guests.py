@@ -1,4 +1,4 @@
-"""guests.py - compiles the guest programs of tests/hostile/guests on demand, and runs them without a boundary for positive controls."""
+"""guests.py - compiles the programs of tests/hostile/guests on demand, and runs them bare for positive controls."""
 
 import os
 import shutil
@@ -42,5 +42,6 @@ def compile_text(text, name="program.c", compiler="cc", flags=()):
 
 def bare(path, *arguments, env=None):
     """stdout of a run without any boundary."""
-    done = subprocess.run([path, *arguments], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=BARE_TIMEOUT_S, check=False)
+    done = subprocess.run([path, *arguments], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=BARE_TIMEOUT_S,
+                          check=False)
     return done.stdout.decode("utf-8", "replace")

@@ -4,8 +4,8 @@
     result = caisson.run(...)
     watch.hold(result)                # raises Broken, naming every invariant that does not hold
 
-check() gives the findings as {"I1": ["…"], …}; an empty dict means that all hold. What colleagues of this test do on the same machine
-(a guest in a foreign boundary, a listener of a process that is not ours) is no finding.
+check() gives the findings as {"I1": ["…"], …}; an empty dict means that all hold. What others do on the same machine (a guest in
+a foreign boundary, a listener of a process that is not ours) is no finding.
 """
 
 import hashlib
@@ -35,7 +35,8 @@ class Broken(AssertionError):
 
 def make_canaries(directory):
     """Files that no run may change, of every kind whose loss would hurt."""
-    for name, content, mode in (("plain", b"canary\n", 0o644), ("secret", b"top secret\n", 0o600), ("setuid", b"#!/bin/sh\n", 0o4755)):
+    files = (("plain", b"canary\n", 0o644), ("secret", b"top secret\n", 0o600), ("setuid", b"#!/bin/sh\n", 0o4755))
+    for name, content, mode in files:
         path = os.path.join(directory, name)
         with open(path, "wb") as file:
             file.write(content)
@@ -243,7 +244,8 @@ class Watch:
 
     # I3
     def _canaries_same(self):
-        return (_changes("canary", self.canaries, _canaries(self.canary_directory)) + _changes("device node", self.devices, _devices()))
+        texts = _changes("canary", self.canaries, _canaries(self.canary_directory))
+        return texts + _changes("device node", self.devices, _devices())
 
     # I4
     def _no_staging(self):
@@ -253,7 +255,8 @@ class Watch:
     # I5
     def _ipc_same(self):
         texts = []
-        for what, before, now in (("SysV object", self.sysv, _sysv), ("POSIX object", self.posix, _posix), ("key", self.keys, _keys)):
+        kinds = (("SysV object", self.sysv, _sysv), ("POSIX object", self.posix, _posix), ("key", self.keys, _keys))
+        for what, before, now in kinds:
             texts += [f"{what} appeared: {entry}" for entry in self._lasting(lambda b=before, n=now: sorted(n() - b, key=str))]
         return texts + self._lasting(self._new_listeners)
 

@@ -44,7 +44,8 @@ class Supervisor:
     def signal(self, target, number):
         """target: keeper, worker, group (all of the keeper's process group and session, workers included), or both."""
         workers = self.workers()
-        pids = {"keeper": [self.keeper], "worker": workers, "both": [self.keeper, *workers], "group": [self.keeper, *workers]}[target]
+        everyone = [self.keeper, *workers]
+        pids = {"keeper": [self.keeper], "worker": workers, "both": everyone, "group": everyone}[target]
         if target == "group":
             _send_group(self.keeper, number)
         for pid in pids:
@@ -81,7 +82,7 @@ def reap_orphans(known=()):
 
 
 def wait_dead(boundaries, seconds, known=()):
-    """Every process of these boundaries ended within `seconds`. Orphaned zombies are reaped by us; one whose parent is stopped is dead."""
+    """Every process of these boundaries ended within `seconds`. Orphaned zombies are reaped by us; others are dead too."""
     def empty():
         reap_orphans(known)
         return not [p for p in members(boundaries() if callable(boundaries) else boundaries) if p.state != "Z"]

@@ -91,12 +91,13 @@ def _():
 
 
 RECEIPT_FIELDS = {
-    "version", "run", "attempt", "owner", "verdict", "reason", "detail", "exit_code", "signal", "limits", "usage", "stdout", "stderr",
-    "artifacts", "boundary", "plan", "manifest", "policy", "admission", "approval", "lease_generations", "times", "last_record", "seal_seq",
-    "key", "signature",
+    "version", "run", "attempt", "owner", "verdict", "reason", "detail", "exit_code", "signal", "limits", "usage", "stdout",
+    "stderr", "artifacts", "boundary", "plan", "manifest", "policy", "admission", "approval", "lease_generations", "times",
+    "last_record", "seal_seq", "key", "signature",
 }
 NESTED_FIELDS = {
-    "usage": {"wall_ms", "cpu_user_ms", "cpu_system_ms", "memory_peak_bytes", "memory_peak_anon_sampled_bytes", "pids_peak", "oom_kills"},
+    "usage": {"wall_ms", "cpu_user_ms", "cpu_system_ms", "memory_peak_bytes", "memory_peak_anon_sampled_bytes", "pids_peak",
+              "oom_kills"},
     "stdout": {"sha256", "bytes", "kept_bytes", "dropped_bytes", "drained"},
     "stderr": {"sha256", "bytes", "kept_bytes", "dropped_bytes", "drained"},
     "boundary": {"kind", "layers", "evidence", "survivors_killed", "verified_empty"},
@@ -121,8 +122,9 @@ def _():
 def _():
     caisson = Caisson()
     source = scratch.file("data", b"sealed\n")
+    inputs = [{"source": source, "target": "/box/data"}, {"text": "text\n", "target": "/box/text"}]
     result = caisson.run_manifest({"command": {"argv": ["/bin/cat", "/box/data", "/box/text", "-"]}, "stdin": {"source": source},
-                                   "inputs": [{"source": source, "target": "/box/data"}, {"text": "text\n", "target": "/box/text"}]})
+                                   "inputs": inputs})
     equal((result.word(), result.guest_stdout), ("OK", b"sealed\ntext\nsealed\n"), str(result))
 
 
@@ -132,7 +134,8 @@ def _():
     path = scratch.file("in", b"1 2\n")
     equal(caisson.run_plain("cat", options=("--stdin", path)).stdout, b"1 2\n")
     equal(caisson.run_plain("cat", options=("--stdin", "-"), data=b"piped").stdout, b"piped")
-    result = caisson.run_plain("sh", "-c", "echo $WORD $SECRET", options=("--env", "WORD=given"), env={"SECRET": "hush", "WORD": "other"})
+    result = caisson.run_plain("sh", "-c", "echo $WORD $SECRET", options=("--env", "WORD=given"),
+                               env={"SECRET": "hush", "WORD": "other"})
     equal(result.stdout, b"given\n")
 
 
@@ -178,7 +181,7 @@ def _():
 
 
 def interrupted(argv, signals, options=()):
-    """Starts, waits for the guest to say that it is ready, sends each signal; returns (status, seconds since the first one, receipt)."""
+    """Starts, waits until the guest says that it is ready, sends each signal; gives (status, seconds since, receipt, output)."""
     caisson = Caisson()
     watch = Watch(caisson)
     run = supervisor.Supervisor.start(caisson, *argv, options=("--wall", "60s", *options))
@@ -245,7 +248,8 @@ def _():
 def _():
     caisson = Caisson()
     command = caisson.command("run", "--", "sh", "-c", "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done; exit 7")
-    closed = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *command], env=caisson.environment(), stderr=subprocess.PIPE, check=False)
+    closed = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *command], env=caisson.environment(), stderr=subprocess.PIPE,
+                            check=False)
     equal(closed.returncode, 7, repr(closed.stderr))
     reader, writer = os.pipe()
     os.close(reader)
@@ -270,7 +274,7 @@ def _():
     caisson = Caisson()
     text = "import sys; sys.stdout.write('0123456789abcdef' * 50000)"
     popen = caisson.start("python3", "-c", text, options=("--output", "1M"))
-    harness.wait_until(lambda: [row for row in caisson.list() if row["state"] == "sealed"], 20, "the run is sealed though nobody reads")
+    harness.wait_until(lambda: [row["state"] for row in caisson.list()] == ["sealed"], 20, "the run is sealed though nobody reads")
     holds(popen.poll() is None, "the reader is still waited for, after the seal")
     equal(caisson.list()[0]["verdict"], "succeeded")
     output, _ = popen.communicate(timeout=30)
@@ -288,7 +292,9 @@ def _():
 @suite.case("unknown options and commands are errors with exit 125; --help is not")
 def _():
     caisson = Caisson()
-    for words in (("run", "--nosuch", "--", "true"), ("run", "--mem", "1M", "--", "true"), ("nosuch",), ("run",), ("run", "--wall", "5", "--", "true")):
+    wrong = (("run", "--nosuch", "--", "true"), ("run", "--mem", "1M", "--", "true"), ("nosuch",), ("run",),
+             ("run", "--wall", "5", "--", "true"))
+    for words in wrong:
         done = subprocess.run([caisson.binary, *words], capture_output=True, check=False, env=caisson.environment())
         equal((done.returncode, done.stdout), (125, b""), str(words))
         equal(done.stderr.count(b"\n"), 1, f"one line for {words}: {done.stderr!r}")

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """test_death.py - the death of `caisson run` itself: kill -9 of keeper, worker or group in every state, SIGSTOP of both.
 
-With the fault build the keeper stops itself at a named point, so that each kill meets the state that it is meant for. Then: the guest is
-dead within 2 s before anybody recovers; after `recover` nothing is left, each run has one terminal state, and verify --all passes.
+With the fault build the keeper stops itself at a named point, so that each kill meets the state that it is meant for. Then: the
+guest is dead within 2 s before anybody recovers; after `recover` nothing is left, each run has one terminal state, and verify --all
+passes.
 """
 
 import os
@@ -107,7 +108,8 @@ def _():
     watch = Watch(caisson)
     states = {}
     for _ in range(RANDOM_KILLS):
-        run = supervisor.Supervisor.start(caisson, "sh", "-c", "sleep 0.02 & sleep 0.01", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run = supervisor.Supervisor.start(caisson, "sh", "-c", "sleep 0.02 & sleep 0.01", stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL)
         time.sleep(dice.uniform(0, 0.08))
         seen = [row["state"] for row in caisson.attempts() if row["boundary_id"] in run.boundaries()]
         run.signal(dice.choice(TARGETS), signal.SIGKILL)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""test_evidence.py - every evidence line is worth something: with its protection left out, the run is not launched and the line named.
+"""test_evidence.py - every evidence line is worth something: without its protection nothing is launched, and the line is named.
 
 Uses the build with fault points, where CAISSON_OMIT=LINE leaves out the one protection that LINE vouches for.
 """
@@ -20,8 +20,8 @@ suite = harness.Suite("evidence")
 MARKER = ("sh", "-c", "touch /box/marker && echo marker")
 GRADES = {"observed", "attested", "probed"}
 # The least that enroll must vouch for (contract and architecture): by the first words of the names.
-EXPECTED = ("ns.user", "ns.mnt", "ns.pid", "ns.net", "ns.ipc", "ns.uts", "ns.cgroup", "limit.memory", "limit.pids", "no_new_privs", "seccomp",
-            "landlock", "root", "net.lo", "cgroup.")
+EXPECTED = ("ns.user", "ns.mnt", "ns.pid", "ns.net", "ns.ipc", "ns.uts", "ns.cgroup", "limit.memory", "limit.pids", "no_new_privs",
+            "seccomp", "landlock", "root", "net.lo", "cgroup.")
 
 
 def evidence():

@@ -166,7 +166,8 @@ def read(directory, name):
 def _():
     caisson, out = Caisson(), scratch.directory("out")
     environment = {**caisson.environment(), "LEDGER": caisson.ledger, "OUT": out}
-    subprocess.run(["unshare", "-m", "sh", "-c", FULL_DISK, "sh", *caisson.command("run", "--", *MARKER)], env=environment, check=True)
+    command = caisson.command("run", "--", *MARKER)
+    subprocess.run(["unshare", "-m", "sh", "-c", FULL_DISK, "sh", *command], env=environment, check=True)
     first = read(out, "first.err").decode().splitlines()
     equal((read(out, "first.status"), read(out, "first.out")), (b"125\n", b""), repr(first))
     complaints = [line for line in first if "space" in line or "full" in line]

@@ -85,7 +85,8 @@ def _():
 @suite.case("g++, 512 MiB")
 def _():
     need("g++")
-    succeeds(("sh", "-c", "g++ -o /tmp/a /box/a.cpp && /tmp/a"), "2\n", [("a.cpp", HELLO_CPP)], ("--memory", "512M", "--wall", "30s"))
+    succeeds(("sh", "-c", "g++ -o /tmp/a /box/a.cpp && /tmp/a"), "2\n", [("a.cpp", HELLO_CPP)],
+             ("--memory", "512M", "--wall", "30s"))
 
 
 @suite.case("python3 with a process pool, default limits")

@@ -15,8 +15,17 @@
 #include "probe.h"
 
 /* Numbers that the headers of this Debian may lack. */
-enum { NR_OPEN_TREE = 428, NR_MOVE_MOUNT, NR_FSOPEN, NR_FSCONFIG, NR_FSMOUNT, NR_FSPICK, NR_PIDFD_OPEN, NR_CLONE3, NR_CLOSE_RANGE, NR_OPENAT2,
-       NR_PIDFD_GETFD, NR_MOUNT_SETATTR = 442, NR_STATMOUNT = 457, NR_LISTMOUNT = 458 };
+enum {
+	NR_OPEN_TREE = 428,
+	NR_MOVE_MOUNT,
+	NR_FSOPEN,
+	NR_FSMOUNT = 432,
+	NR_FSPICK,
+	NR_PIDFD_OPEN,
+	NR_CLONE3,
+	NR_PIDFD_GETFD = 438,
+	NR_MOUNT_SETATTR = 442,
+};
 
 static void try_mounts(void)
 {

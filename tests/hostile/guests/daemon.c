@@ -1,8 +1,7 @@
 /* daemon.c - H02, H03, H04, H18: a daemon by double fork and setsid that outlives main.
  *
- * daemon closed: its standard handles are closed. daemon open: it keeps them. daemon flight: it closes them, but their write ends are in
- * flight inside a socket that it holds. daemon cycle: no daemon; the write ends fly in a socket that flies inside itself. daemon stay: as
- * closed, without PDEATHSIG, and main stays too. */
+ * closed: its standard handles are closed. open: it keeps them. flight: it closes them, but their write ends are in flight inside a
+ * socket that it holds. cycle: no daemon; the write ends fly in a socket that flies inside itself. stay: as closed, and main stays. */
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -13,7 +12,8 @@ static void send_fds(int socket, const int *fds, size_t count)
 {
 	char byte = 0, control[CMSG_SPACE(4 * sizeof(int))] = {0};
 	struct iovec part = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+	size_t space = CMSG_SPACE(count * sizeof(int));
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = space};
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 
 	header->cmsg_level = SOL_SOCKET;

@@ -1,7 +1,7 @@
 /* memory.c - H36, H37, H39, H41, H45, H48: asks for memory, `memory HOW MIB`.
  *
- * touch: touches it. reserve: reserves 8 GiB, touches 1 MiB. child: a child touches it, main exits 0. memfd: writes it into a memfd.
- * adjust: first tries to be spared by the OOM killer, then touches it. pinned: mlock, huge pages, userfaultfd. */
+ * touch: touches it. reserve: reserves 8 GiB, touches 1 MiB. child: a child touches it, main exits 0. memfd: writes it into a
+ * memfd. adjust: first tries to be spared by the OOM killer, then touches it. pinned: mlock, huge pages, userfaultfd. */
 #include <fcntl.h>
 #include <sys/mman.h>
 

@@ -1,8 +1,8 @@
 /* network.c - H61, H92, H95: tries to reach something outside, `network HOW …`.
  *
- * reach PORT ABSTRACT PATH [LAN]: the test's own listeners, and (unless LAN is absent) addresses and protocols beyond them. pass ABSTRACT PATH:
- * hands its descriptors over to whoever listens. own: its own loopback. serve PORT: listens on its own loopback for ever. brokers: the
- * sockets of the usual services. */
+ * reach PORT ABSTRACT PATH [LAN]: the test's own listeners, and (with LAN) addresses and protocols beyond them. pass ABSTRACT PATH:
+ * hands its descriptors over to whoever listens. own: its own loopback. serve PORT: listens on its own loopback for ever. brokers:
+ * the sockets of the usual services. */
 #include <arpa/inet.h>
 #include <linux/if_alg.h>
 #include <linux/netlink.h>
@@ -99,8 +99,10 @@ static int listen_on(int port, struct sockaddr_in *at)
 	socklen_t size = sizeof(*at);
 
 	*at = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	if (fd < 0 || bind(fd, (struct sockaddr *)at, size) != 0 || listen(fd, 8) != 0 || getsockname(fd, (struct sockaddr *)at, &size) != 0)
+	if (fd < 0 || bind(fd, (struct sockaddr *)at, size) != 0 || listen(fd, 8) != 0)
 		die("listen");
+	if (getsockname(fd, (struct sockaddr *)at, &size) != 0)
+		die("getsockname");
 	return fd;
 }
 
@@ -146,7 +148,8 @@ static void brokers(void)
 {
 	static const char *const names[] = {
 		"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/var/run/dbus/system_bus_socket",
-		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/systemd/notify", "/run/systemd/journal/socket", "/dev/log",
+		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/systemd/notify",
+		"/run/systemd/journal/socket", "/dev/log",
 		"/run/user/0/bus", "/run/user/1000/bus", "/tmp/.X11-unix/X0", "/run/podman/podman.sock", "/var/run/crio/crio.sock",
 		"/run/caisson.sock", "/run/caisson/caisson.sock", "/var/run/nscd/socket", "@/tmp/.X11-unix/X0", "@/tmp/dbus",
 		"@/containerd-shim",

@@ -1,7 +1,7 @@
 /* output.c - H53 to H60: writes, `output HOW [N]`.
  *
- * yes: "y" lines for ever. drip: a byte each 10 ms. stderr: N MiB to stderr only. tail: N bytes, no newline. bytes: every awkward byte.
- * escapes: terminal escapes. reopen: stdout by its names in /proc and /dev, then without end. */
+ * yes: "y" lines for ever. drip: a byte each 10 ms. stderr: N MiB to stderr only. tail: N bytes, no newline. bytes: every awkward
+ * byte. escapes: terminal escapes. reopen: stdout by its names in /proc and /dev, then without end. */
 #include <fcntl.h>
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /* stubborn.c - H05, H06, H21, H27: does not want to end.
  *
- * stubborn spin: every signal blocked and ignored. stubborn stop: it and its children stop themselves. stubborn sleep: sleeps for ever.
- * stubborn xcpu: catches SIGXCPU and goes on. */
+ * spin: every signal blocked and ignored. stop: it and its children stop themselves. sleep: sleeps for ever. xcpu: catches SIGXCPU
+ * and goes on. */
 #include <signal.h>
 
 #include "probe.h"
