@@ -17,10 +17,11 @@ enum {
 
 /* Parses one document: duplicate keys, trailing bytes, invalid UTF-8, NUL in strings and a BOM are errors that name line and column
  * ("line 3, column 7: …"). Fractions parse here (so that the reader can name their path) and are refused by json_canonical and the
- * readers below. Depth is bounded by Jansson's parser (2048). Owner of the result: the caller (json_decref). */
+ * readers below. Depth is bounded by Jansson's parser (2048). Owner of the result: the caller (json_decref). Out of memory aborts, here
+ * and from then on in all of Jansson: it cannot be trusted to notice. */
 int json_parse(const char *text, size_t length, json_t **ret, struct err *err);
 
-/* Appends the canonical form. ERR_INVALID for a real number. */
+/* Appends the canonical form. ERR_INVALID for a real number, ERR_LIMIT; the buffer may then hold a part of it. */
 int json_canonical(const json_t *value, struct buf *ret, struct err *err);
 
 /* A place in a document: the value and its path, for errors such as "$.limits.wall_ms: must be an integer".

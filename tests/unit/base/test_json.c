@@ -123,11 +123,17 @@ static void a_real_number_has_no_canonical_form(void **state)
 static void the_canonical_form_keeps_to_the_buffers_limit(void **state)
 {
 	(void)state;
-	JSON_AUTO json_t *value = parse("{\"a\":[1,2]}");
-	BUF_AUTO struct buf fits = BUF_INIT(11), tight = BUF_INIT(10);
+	static const char text[] = "{\"key\":[1,2],\"longer\":{\"k\":\"text\"}}";
+	JSON_AUTO json_t *value = parse(text);
 
+	/* Wherever the end falls: in a key, in a value, before a separator that would still fit. */
+	for (size_t max = 0; max < sizeof text - 1; max++) {
+		BUF_AUTO struct buf tight = BUF_INIT(max);
+		assert_int_equal(json_canonical(value, &tight, NULL), ERR_LIMIT);
+	}
+	BUF_AUTO struct buf fits = BUF_INIT(sizeof text - 1);
 	assert_int_equal(json_canonical(value, &fits, NULL), 0);
-	assert_int_equal(json_canonical(value, &tight, NULL), ERR_LIMIT);
+	assert_string_equal(fits.data, text);
 }
 
 static void a_place_knows_its_path(void **state)
