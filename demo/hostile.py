@@ -53,8 +53,8 @@ def fork_without_end():
             except OSError:
                 time.sleep(0.01)
     while True:
-        child = os.fork()
-        if child == 0:
+        if os.fork() == 0:
+            let_go_of_output()
             time.sleep(1000)
 
 
