@@ -24,13 +24,11 @@
 
 enum { GUEST_GATE_FD = 3, GUEST_PATH_MAX = 4096 };
 
+/* Dispositions are default already: the worker reset what its caller ignored, and init sets none. */
 static void reset_signals(void)
 {
 	sigset_t none;
 	sigemptyset(&none);
-	for (int number = 1; number < NSIG; number++)
-		if (number != SIGKILL && number != SIGSTOP)
-			signal(number, SIG_DFL);
 	if (OMITTED("signals"))
 		signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &none, NULL);

@@ -6,11 +6,8 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
-#include <net/if.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,15 +44,6 @@ bool init_limit_namespaces(void)
 	return done;
 }
 
-void init_raise_loopback(void)
-{
-	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) != 0)
-		init_fail("loopback", errno);
-	close(fd);
-}
-
 static void set_capabilities(uint64_t keep)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -67,8 +55,10 @@ static void set_capabilities(uint64_t keep)
 		init_fail("capset", errno);
 }
 
-static void drop_bounding_set(void)
+void init_empty_bounding_set(void)
 {
+	if (OMITTED("caps.bounding"))
+		return;
 	for (int cap = 0; cap <= 63; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0) {
 			if (errno == EINVAL)
@@ -82,8 +72,6 @@ uint32_t init_become(uid_t uid, gid_t gid, uint64_t keep)
 	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
 	                           SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 	uint32_t attested = 0;
-	if (!OMITTED("caps.bounding"))
-		drop_bounding_set();
 	if (!OMITTED("securebits") && prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) == 0)
 		attested = UINT32_C(1) << INIT_DID_SECUREBITS;
 	if (setgroups(OMITTED("ids.groups") ? 1 : 0, &gid) != 0)

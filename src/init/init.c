@@ -214,7 +214,7 @@ static void open_gate(struct init *init)
 	if (timerfd_settime(init->timer, 0, &when, NULL) != 0)
 		_exit(1);
 	init->launched_ns = now_ns();
-	if (write(init->gate, "x", 1) != 1)
+	if (write(init->gate, "x", 1) != 1) /* pid 1 of a namespace does not die of its own SIGPIPE */
 		_exit(1);
 	close(init->gate);
 	init->gate = -1;
@@ -297,7 +297,6 @@ int main(void)
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_SETMASK, &child, NULL);
-	signal(SIGPIPE, SIG_IGN);
 	init.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	init.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	if (init.signals < 0 || init.timer < 0)
@@ -307,9 +306,8 @@ int main(void)
 	uint32_t attested = name_host(init.setup);
 	if (!OMITTED("ucounts") && init_limit_namespaces())
 		attested |= UINT32_C(1) << INIT_DID_UCOUNTS;
-	if (!OMITTED("net.lo"))
-		init_raise_loopback();
 	init_build_view(init.setup);
+	init_empty_bounding_set();
 	start_main(&init);
 	close_the_rest(&init);
 	give_up_privileges(attested);

@@ -19,7 +19,7 @@ void init_build_view(const struct init_setup *setup);
 
 /* identity.c */
 bool init_limit_namespaces(void);      /* the user namespace's own budgets (ucounts) */
-void init_raise_loopback(void);
+void init_empty_bounding_set(void);    /* what init and main have now stays; nothing can come back by an exec */
 /* Becomes ids uid/gid without groups, keeps exactly the capabilities in `keep` (a bit set) and locks the securebits. */
 uint32_t init_become(uid_t uid, gid_t gid, uint64_t keep);
 

@@ -38,8 +38,15 @@ enum { DEFAULT_ENV_COUNT = sizeof default_env / sizeof default_env[0] };
 
 /* Besides /usr and what guest init makes itself: what gcc through `cc`, python, node, java and TLS clients look up in /etc. */
 static const char *const linux_base[] = {
-	"/etc/alternatives", "/etc/java-*-openjdk", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
+	"/etc/alternatives", "/etc/java-*-openjdk", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", NULL,
 };
+
+enum { LINUX_BASE_COUNT = sizeof linux_base / sizeof linux_base[0] - 1 };
+
+const char *const *plan_host_base(void)
+{
+	return linux_base;
+}
 
 static int64_t given_or(int64_t given, int64_t otherwise)
 {
@@ -193,7 +200,7 @@ static int set_base(const struct manifest *manifest, struct plan *plan, struct e
 {
 	bool curated = strcmp(manifest->profile, "linux") == 0 && strcmp(manifest->rootfs, "host") == 0;
 	struct text_list base = {0};
-	int r = manifest_copy_texts(linux_base, curated ? sizeof linux_base / sizeof linux_base[0] : 0, &base, err);
+	int r = manifest_copy_texts(linux_base, curated ? LINUX_BASE_COUNT : 0, &base, err);
 
 	plan->base = base.items;
 	plan->base_count = base.count;

@@ -101,6 +101,9 @@ struct plan_sealed {
 int plan_compile(const struct manifest *manifest, const struct plan_host *host, const struct plan_sealed *sealed,
                  const struct digest *policy, struct plan **ret, struct err *err);
 
+/* The `base` that a plan for profile linux and rootfs "host" gets in this version; NULL-terminated. */
+const char *const *plan_host_base(void);
+
 /* Reads a plan back. ERR_INVALID, ERR_DAMAGED when the text is not canonical. */
 int plan_parse(const char *text, size_t length, struct plan **ret, struct err *err);
 

@@ -45,6 +45,10 @@ static int prepare(struct boundary *base, const struct boundary_spec *spec, stru
 		return err_context(err, rc, "ids");
 	if ((rc = cgroups_make(&boundary->groups, &spec->plan->limits, evidence, err)) < 0)
 		return rc;
+	boundary->network = linux_take_network(boundary->provider, err);
+	if (boundary->network < 0)
+		return boundary->network;
+	linux_take_base(boundary->provider, spec->plan, &boundary->view);
 	rc = view_make(&boundary->view, spec->plan, spec->store, &boundary->ids, err);
 	return rc < 0 ? err_context(err, rc, "view") : 0;
 }
@@ -142,7 +146,7 @@ static void free_boundary(struct boundary *base)
 	if (!base)
 		return;
 	struct linux_boundary *boundary = self(base);
-	int *fds[] = {&boundary->interrupt, &boundary->init_pidfd, &boundary->main_pidfd, &boundary->control, &boundary->streams[0],
+	int *fds[] = {&boundary->interrupt, &boundary->init_pidfd, &boundary->main_pidfd, &boundary->control, &boundary->network, &boundary->streams[0],
 	              &boundary->streams[1], &boundary->wall_timer, &boundary->cpu_timer, &boundary->oom_event};
 	if (boundary->init_pidfd >= 0)
 		linux_kill_unit(boundary);
@@ -175,7 +179,7 @@ int linux_boundary_open(struct linux_provider *provider, struct boundary **ret, 
 	if (!boundary)
 		return err_set(err, ERR_NO_MEMORY, "boundary");
 	*boundary = (struct linux_boundary){
-		.base.ops = &ops, .provider = provider, .ids.lock = -1, .init_pidfd = -1, .main_pidfd = -1, .control = -1,
+		.base.ops = &ops, .provider = provider, .ids.lock = -1, .init_pidfd = -1, .main_pidfd = -1, .control = -1, .network = -1,
 		.streams = {-1, -1}, .wall_timer = -1, .cpu_timer = -1, .oom_event = -1, .kill_sent_ns = INT64_MAX,
 	};
 	struct boundary_identity nobody = {"", ""};

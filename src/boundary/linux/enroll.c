@@ -5,6 +5,7 @@
  * Sources: proc_pid_status(5), proc_pid_limits(5), namespaces(7). */
 #include "boundary/linux/linux_boundary.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -279,20 +280,21 @@ static int check_network(struct inspection *inspection, struct err *err)
 /* At the gate main has its three streams, the gate and the control socket; the last two close on exec. */
 static int check_descriptors(struct inspection *inspection, struct err *err)
 {
-	struct stat status;
-	char path[PROC_PATH_MAX], found[16];
-	for (int fd = 0; fd <= INIT_CONTROL_FD; fd++) {
-		snprintf(path, sizeof(path), "fd/%d", fd);
-		if (fstatat(inspection->main.dir, path, &status, AT_SYMLINK_NOFOLLOW) != 0)
-			return fails(err, "fds", "0 to 4", "fewer");
+	int count = 0, highest = -1;
+	int fd = openat(inspection->main.dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return err_set(err, ERR_UNVERIFIED, "fds: cannot be read: %s", strerror(errno));
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		int number = (int)strtol(entry->d_name, NULL, 10);
+		highest = number > highest ? number : highest;
+		count++;
 	}
-	/* A directory of /proc/PID/fd has the number of open descriptors as its size since Linux 6.2; before, a look at the next ones. */
-	for (int fd = INIT_CONTROL_FD + 1; fd < 256; fd++) {
-		snprintf(path, sizeof(path), "fd/%d", fd);
-		snprintf(found, sizeof(found), "%d too", fd);
-		if (fstatat(inspection->main.dir, path, &status, AT_SYMLINK_NOFOLLOW) == 0)
-			return fails(err, "fds", "0 to 4", found);
-	}
+	closedir(dir);
+	if (count != INIT_CONTROL_FD + 1 || highest != INIT_CONTROL_FD)
+		return err_set(err, ERR_UNVERIFIED, "fds: expected 0 to %d, found %d up to %d", INIT_CONTROL_FD, count, highest);
 	return evidence_add(inspection->evidence, "fds", EVIDENCE_OBSERVED, err, "stdin, stdout, stderr, and two that close on exec");
 }
 

@@ -1,6 +1,7 @@
 /* linux_boundary.h - the state of one native boundary, shared by the files of this folder. */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,7 +16,16 @@
 
 enum {
 	LINUX_CREATE_TIMEOUT_MS = 10000, /* from clone to the gate; a set-up that hangs is a failed one */
+	LINUX_SIGNALS = 64,
 	LINUX_INIT_GRACE_MS = 1000,      /* init's own timer fires this much behind wall + grace */
+};
+
+/* The kernel's own struct sigaction (x86 and arm64). */
+struct linux_sigaction {
+	void (*handler)(int);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
 };
 
 struct linux_provider {
@@ -25,6 +35,12 @@ struct linux_provider {
 	int init;    /* guest init's program, O_PATH */
 	int wake_fd; /* borrowed */
 	int null;    /* /dev/null, read-only: a closed stdin */
+	struct spare {                /* made ahead, single use; see spare.c */
+		struct view base;
+		int network;
+	} spare;
+	int own_network;          /* our own network namespace, to come back to */
+	uint64_t ignored_signals; /* by us, when the provider was made: bit n - 1 is signal n */
 };
 
 enum linux_phase { LINUX_NEW, LINUX_PREPARED, LINUX_SUSPENDED, LINUX_ENROLLED, LINUX_LAUNCHED, LINUX_CLEANED };
@@ -38,6 +54,7 @@ struct linux_boundary {
 	struct ids ids;
 	struct cgroups groups;
 	struct view view;
+	int network;                 /* the guest's network namespace, until init is born in it */
 
 	pid_t init_pid, main_pid;
 	int init_pidfd, main_pidfd;
@@ -57,6 +74,13 @@ struct linux_boundary {
 
 /* boundary.c: the vtable. */
 int linux_boundary_open(struct linux_provider *provider, struct boundary **ret, struct err *err);
+
+/* spare.c: what does not depend on a plan, taken from what was made ahead, or made now. */
+void linux_spare_make(struct linux_provider *provider);
+void linux_spare_done(struct linux_provider *provider);
+void linux_take_base(struct linux_provider *provider, const struct plan *plan, struct view *ret);
+/* A fresh network namespace with lo up, in which nobody lives yet: the descriptor. */
+int linux_take_network(struct linux_provider *provider, struct err *err);
 
 /* spawn.c: creates init and main, main waiting at the gate. */
 int linux_spawn(struct linux_boundary *boundary, struct err *err);

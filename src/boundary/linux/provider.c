@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -63,6 +64,18 @@ static bool sane_parent(const char *parent)
 	return parent[0] != '\0' && parent[0] != '/' && !strstr(parent, "..") && strlen(parent) < CGROUP_PATH_MAX - HOST_MOUNT_MAX - 1;
 }
 
+/* By the system call itself: the library hides two signals of its own, which posix_spawn(3) leaves ignored in its children. */
+static uint64_t read_ignored_signals(void)
+{
+	uint64_t ignored = 0;
+	for (int number = 1; number <= LINUX_SIGNALS; number++) {
+		struct linux_sigaction now;
+		if (syscall(SYS_rt_sigaction, number, NULL, &now, sizeof(now.mask)) == 0 && now.handler == SIG_IGN)
+			ignored |= UINT64_C(1) << (number - 1);
+	}
+	return ignored;
+}
+
 static int fill(struct linux_provider *provider, const struct linux_options *options, struct err *err)
 {
 	const char *parent = options->cgroup_parent ? options->cgroup_parent : default_parent;
@@ -71,12 +84,15 @@ static int fill(struct linux_provider *provider, const struct linux_options *opt
 	provider->cgroup_parent = strdup(parent);
 	if (!provider->cgroup_parent)
 		return err_set(err, ERR_NO_MEMORY, "provider");
-	provider->init = open(options->init_path, O_PATH | O_CLOEXEC);
+	FD_AUTO int init = open(options->init_path, O_PATH | O_CLOEXEC);
+	/* Above the numbers that the child moves init's own descriptors to: it executes this one after that. */
+	provider->init = init < 0 ? -1 : fcntl(init, F_DUPFD_CLOEXEC, INIT_FIRST_FREE_FD);
 	if (provider->init < 0)
 		return err_sys(err, errno, "guest init %s", options->init_path);
 	provider->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (provider->null < 0)
 		return err_sys(err, errno, "/dev/null");
+	provider->ignored_signals = read_ignored_signals();
 	return host_read(&provider->host, err);
 }
 
@@ -87,12 +103,16 @@ int linux_provider_new(const struct linux_options *options, struct boundary_prov
 	struct linux_provider *provider = calloc(1, sizeof(*provider));
 	if (!provider)
 		return err_set(err, ERR_NO_MEMORY, "provider");
-	*provider = (struct linux_provider){.base = {.ops = &ops, .context = provider}, .init = -1, .null = -1, .wake_fd = options->wake_fd};
+	*provider = (struct linux_provider){.base = {.ops = &ops, .context = provider}, .init = -1, .null = -1, .wake_fd = options->wake_fd,
+	                                     .own_network = -1, .spare.network = -1};
+	view_init(&provider->spare.base);
 	int rc = fill(provider, options, err);
 	if (rc < 0) {
 		linux_provider_free(&provider->base);
 		return rc;
 	}
+	if (options->ahead)
+		linux_spare_make(provider);
 	*ret = &provider->base;
 	return 0;
 }
@@ -102,6 +122,7 @@ void linux_provider_free(struct boundary_provider *base)
 	if (!base)
 		return;
 	struct linux_provider *provider = base->context;
+	linux_spare_done(provider);
 	fd_close(&provider->init);
 	fd_close(&provider->null);
 	free(provider->cgroup_parent);

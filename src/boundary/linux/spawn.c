@@ -254,19 +254,31 @@ static int prepare_handover(struct linux_boundary *boundary, struct handover *ha
 /* ---- birth ---- */
 
 /* The child is still the worker's own user, who means nothing in the new user namespace, so that exec would take its capabilities there
- * away. Ambient ones stay (capabilities(7)). */
+ * away. Ambient ones stay (capabilities(7)): the few that init needs until it gives everything up. */
 static bool keep_capabilities(void)
 {
+	static const int needed[] = {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_SETPCAP, CAP_KILL, CAP_SYS_RESOURCE};
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2];
 	if (syscall(SYS_capget, &header, data) != 0)
 		return false;
-	for (int i = 0; i < 2; i++)
-		data[i].inheritable = data[i].permitted;
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		data[0].inheritable |= UINT32_C(1) << needed[i];
 	if (syscall(SYS_capset, &header, data) != 0)
 		return false;
-	for (int cap = 0; cap < 64; cap++)
-		if ((data[cap / 32].permitted >> cap % 32 & 1) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) != 0)
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, needed[i], 0, 0) != 0)
+			return false;
+	return true;
+}
+
+/* exec resets what is caught, not what is ignored. */
+static bool reset_ignored_signals(const struct linux_provider *provider)
+{
+	const struct linux_sigaction by_default = {.handler = SIG_DFL};
+	for (int number = 1; number <= LINUX_SIGNALS; number++)
+		if ((provider->ignored_signals >> (number - 1) & 1) &&
+		    syscall(SYS_rt_sigaction, number, &by_default, NULL, sizeof(by_default.mask)) != 0)
 			return false;
 	return true;
 }
@@ -289,13 +301,13 @@ _Noreturn static void execute_init(const struct linux_provider *provider, const 
 	for (size_t i = 0; i < handover->other_count; i++)
 		if (fcntl(handover->others[i], F_SETFD, 0) != 0)
 			_exit(121);
-	if (!keep_capabilities())
+	if (!keep_capabilities() || !reset_ignored_signals(provider))
 		_exit(123);
 	syscall(SYS_execveat, provider->init, "", argv, env, AT_EMPTY_PATH);
 	_exit(122);
 }
 
-/* The namespaces that a test build leaves out. */
+/* All but the network, which was made before, and the cgroup namespace, which main makes behind its joins. A test build leaves some out. */
 static uint64_t namespace_flags(void)
 {
 	uint64_t flags = CLONE_NEWUSER;
@@ -303,7 +315,6 @@ static uint64_t namespace_flags(void)
 	flags |= OMITTED("ns.pid") ? 0 : CLONE_NEWPID;
 	flags |= OMITTED("ns.ipc") ? 0 : CLONE_NEWIPC;
 	flags |= OMITTED("ns.uts") ? 0 : CLONE_NEWUTS;
-	flags |= OMITTED("ns.net") ? 0 : CLONE_NEWNET;
 	return flags;
 }
 
@@ -319,11 +330,17 @@ static int clone_init(struct linux_boundary *boundary, const struct handover *ha
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)boundary->groups.init;
 	}
+	if (!OMITTED("ns.net") && setns(boundary->network, CLONE_NEWNET) != 0)
+		return err_sys(err, errno, "network namespace");
 	long pid = syscall(SYS_clone3, &args, sizeof(args));
 	if (pid == 0)
 		execute_init(boundary->provider, handover);
+	int error = errno;
+	fd_close(&boundary->network);
+	if (setns(boundary->provider->own_network, CLONE_NEWNET) != 0)
+		return err_sys(err, errno, "return to our network namespace");
 	if (pid < 0)
-		return err_sys(err, errno, "clone3 with new namespaces");
+		return err_sys(err, error, "clone3 with new namespaces");
 	boundary->init_pid = (pid_t)pid;
 	boundary->init_pidfd = pidfd;
 	return 0;
@@ -445,6 +462,7 @@ int linux_spawn(struct linux_boundary *boundary, struct err *err)
 	if (rc == 0)
 		rc = clone_init(boundary, &handover, err);
 	handover_done(&handover);
+	view_close_mounts(&boundary->view); /* init has them now */
 	if (rc == 0)
 		rc = ids_write_maps(&boundary->ids, boundary->init_pid, err);
 	if (rc == 0)

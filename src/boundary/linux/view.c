@@ -32,12 +32,17 @@ void view_init(struct view *view)
 	*view = (struct view){.work = -1, .out = -1};
 }
 
+void view_close_mounts(struct view *view)
+{
+	for (size_t i = 0; i < view->count; i++)
+		fd_close(&view->mounts[i].fd);
+}
+
 void view_done(struct view *view)
 {
-	for (size_t i = 0; i < view->count; i++) {
-		fd_close(&view->mounts[i].fd);
+	view_close_mounts(view);
+	for (size_t i = 0; i < view->count; i++)
 		free(view->mounts[i].target);
-	}
 	free(view->mounts);
 	fd_close(&view->work);
 	fd_close(&view->out);
@@ -147,25 +152,23 @@ static int add_pattern(struct view *view, int root, int skeleton, const char *pa
 	return rc;
 }
 
-static int add_host_base(struct view *view, const struct plan *plan, int skeleton, struct err *err)
+static int add_host_base(struct view *view, const char *const *base, int skeleton, struct err *err)
 {
 	static const char *const always[] = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 	FD_AUTO int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int rc = root < 0 ? err_sys(err, errno, "/") : 0;
 	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]) && rc == 0; i++)
 		rc = add_base(view, root, skeleton, always[i], err);
-	for (size_t i = 0; i < plan->base_count && rc == 0; i++)
-		rc = add_pattern(view, root, skeleton, plan->base[i], err);
+	for (; *base && rc == 0; base++)
+		rc = add_pattern(view, root, skeleton, *base, err);
 	return rc;
 }
 
-static int add_base_view(struct view *view, const struct plan *plan, int skeleton, struct err *err)
+static int add_directory_base(struct view *view, const char *path, int skeleton, struct err *err)
 {
-	if (strcmp(plan->rootfs, "host") == 0)
-		return add_host_base(view, plan, skeleton, err);
-	FD_AUTO int root = open(plan->rootfs, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	FD_AUTO int root = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (root < 0)
-		return err_sys(err, errno, "rootfs %s", plan->rootfs);
+		return err_sys(err, errno, "rootfs %s", path);
 	char **names = NULL;
 	int rc = skeleton_list_root(root, &names, err);
 	for (size_t i = 0; rc == 0 && names[i]; i++)
@@ -226,7 +229,7 @@ static int add_input(struct view *view, const struct plan_input *input, struct s
 	return add_clone(view, object, "", input->target + 1, flags, err);
 }
 
-static int make_root(struct view *view, const struct plan *plan, struct err *err)
+static int make_root(struct view *view, bool with_etc, struct err *err)
 {
 	struct stat status;
 	int root = make_tmpfs(&(struct tmpfs){"1m", "512", "0755", 0, 0}, MOUNT_ATTR_NOSUID, err);
@@ -239,18 +242,36 @@ static int make_root(struct view *view, const struct plan *plan, struct err *err
 		return err_sys(err, errno, "root");
 	view->root_dev = status.st_dev;
 	view->root_ino = status.st_ino;
-	bool host = strcmp(plan->rootfs, "host") == 0;
-	if ((rc = skeleton_make(root, host, err)) < 0 || (rc = add_base_view(view, plan, root, err)) < 0)
-		return rc;
+	return skeleton_make(root, with_etc, err);
+}
+
+static int make_root_read_only(struct view *view, struct err *err)
+{
 	struct mount_attr change = {.attr_set = MOUNT_ATTR_RDONLY};
-	if (mount_setattr(root, "", AT_EMPTY_PATH, &change, sizeof(change)) != 0)
-		return err_sys(err, errno, "root: read-only");
-	return 0;
+	return mount_setattr(view->mounts[0].fd, "", AT_EMPTY_PATH, &change, sizeof(change)) == 0 ? 0 : err_sys(err, errno, "root: read-only");
+}
+
+int view_make_host_base(struct view *view, const char *const *base, struct err *err)
+{
+	int rc = make_root(view, true, err);
+	if (rc == 0)
+		rc = add_host_base(view, base, view->mounts[0].fd, err);
+	return rc < 0 ? rc : make_root_read_only(view, err);
+}
+
+static int make_base(struct view *view, const struct plan *plan, struct err *err)
+{
+	if (strcmp(plan->rootfs, "host") == 0)
+		return view_make_host_base(view, (const char *const *)plan->base, err);
+	int rc = make_root(view, false, err);
+	if (rc == 0)
+		rc = add_directory_base(view, plan->rootfs, view->mounts[0].fd, err);
+	return rc < 0 ? rc : make_root_read_only(view, err);
 }
 
 int view_make(struct view *view, const struct plan *plan, struct store *store, const struct ids *ids, struct err *err)
 {
-	int rc = make_root(view, plan, err);
+	int rc = view->count > 0 ? 0 : make_base(view, plan, err);
 	if (rc < 0 || (rc = add_work(view, plan, ids, err)) < 0 || (rc = add_out(view, plan, ids, err)) < 0)
 		return rc;
 	for (size_t i = 0; i < plan->unit.input_count && rc == 0; i++)

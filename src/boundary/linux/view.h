@@ -37,8 +37,14 @@ struct view {
 
 void view_init(struct view *view);
 void view_done(struct view *view);
+/* Closes the mounts, keeping what enroll compares with. */
+void view_close_mounts(struct view *view);
 
-/* Makes everything but /proc. Input digests are checked here; ERR_DAMAGED names the target whose bytes do not match. */
+/* The part that does not depend on a plan: the root and the host's base. For a worker to make ahead; single use. */
+int view_make_host_base(struct view *view, const char *const *base, struct err *err);
+
+/* Makes everything but /proc. A view that has its base already must have been made for this plan's. Input digests are checked here;
+ * ERR_DAMAGED names the target whose bytes do not match. */
 int view_make(struct view *view, const struct plan *plan, struct store *store, const struct ids *ids, struct err *err);
 
 /* Was the work or output space found without a free block or inode? */
