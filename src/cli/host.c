@@ -7,7 +7,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-int host_read(struct plan_host *ret, struct err *err)
+int host_facts(struct plan_host *ret, struct err *err)
 {
 	struct sysinfo memory;
 	struct rlimit files;

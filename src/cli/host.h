@@ -4,4 +4,4 @@
 #include "base/error.h"
 #include "manifest/plan.h"
 
-int host_read(struct plan_host *ret, struct err *err);
+int host_facts(struct plan_host *ret, struct err *err);

@@ -6,8 +6,8 @@
 #include "cli/output.h"
 
 const struct command *const command_table[] = {
-	&command_run,      &command_list,    &command_show, &command_logs, &command_verify, &command_recover, &command_doctor,
-	&command_manifest, &command_version, &command_help, NULL,
+	&command_run,    &command_list,     &command_show,    &command_logs, &command_recover,
+	&command_doctor, &command_manifest, &command_version, &command_help, NULL,
 };
 
 const struct command *command_find(const char *name)
@@ -46,9 +46,9 @@ static int run_command(const struct command *command, char **argv)
 	if (status >= 0)
 		return status;
 	if (err.code == ERR_INVALID)
-		say("%s: %s (see caisson %s --help)", command->name, err.text, command->name);
+		complain("%s: %s (see caisson %s --help)", command->name, err.text, command->name);
 	else
-		say("%s: %s", command->name, err.text);
+		complain("%s: %s", command->name, err.text);
 	return STATUS_CAISSON;
 }
 
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 	const struct command *command = command_find(argv[1]);
 
 	if (!command) {
-		say("there is no command \"%s\" (see caisson help)", argv[1]);
+		complain("there is no command \"%s\" (see caisson help)", argv[1]);
 		return STATUS_CAISSON;
 	}
 	return run_command(command, argv + 2);

@@ -47,7 +47,7 @@ static int print_plan(const struct options *options, struct err *err)
 	if (result == 0)
 		result = seal_inputs(NULL, manifest, &sealed, err);
 	if (result == 0)
-		result = host_read(&host, err);
+		result = host_facts(&host, err);
 	if (result == 0)
 		result = plan_compile(manifest, &host, &sealed.plan, &admission_policy_default()->digest, &plan, err);
 	if (result)

@@ -84,7 +84,7 @@ void print_text(int fd, const struct buf *text)
 	output_finish(&output);
 }
 
-void say(const char *format, ...)
+void complain(const char *format, ...)
 {
 	char message[MESSAGE_MAX];
 	BUF_AUTO struct buf line = BUF_INIT(MESSAGE_MAX + 16);

@@ -35,5 +35,5 @@ void output_finish(struct output *output);
 /* One call for text that is at hand: a buffer, a line for standard error ("caisson: …" and a newline), a JSON document
  * (canonical, and a newline). print_json: ERR_LIMIT, ERR_NO_MEMORY, ERR_INVALID; the others say what they can. */
 void print_text(int fd, const struct buf *text);
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int print_json(int fd, const json_t *value, struct err *err);

@@ -81,7 +81,7 @@ static int manifest_of_options(struct options *options, struct manifest **ret, s
 static int compile(struct session *session, struct err *err)
 {
 	struct plan_host host;
-	int result = host_read(&host, err);
+	int result = host_facts(&host, err);
 
 	if (result)
 		return result;

@@ -40,7 +40,7 @@ static int open_store(int ledger_dir, enum wiring_access access, struct store **
 static void warn_volatile(int dir, const char *path)
 {
 	if (faccessat(dir, LEDGER_FILE, F_OK, 0) < 0 && errno == ENOENT)
-		say("warning: the ledger %s is on tmpfs, and will not outlive this machine's uptime", path);
+		complain("warning: the ledger %s is on tmpfs, and will not outlive this machine's uptime", path);
 }
 
 static int open_all(const char *path, enum wiring_access access, struct wiring *ret, struct err *err)
