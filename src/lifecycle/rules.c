@@ -25,6 +25,8 @@ bool life_guard_holds(enum life_guard guard, const struct life *life, const stru
 		return !life->intent;
 	case WHEN_INTENT:
 		return life->intent;
+	case WHEN_COMMIT_MAY_COME:
+		return !life->intent && (life->failed_step == STEP_NONE || life->failed_step == STEP_FENCE);
 	case WHEN_CANCEL:
 		return event->cause == STOP_CANCEL;
 	case WHEN_STOP_KILLS:

@@ -37,7 +37,7 @@ const struct life_transition life_transitions[] = {
 	ROW(MADE_BEFORE_LAUNCH, STOP,             CANCEL,               CLEANING,    STOP,               DO(CLEANUP)),
 	ROW(BEFORE_LAUNCH,      STEP_FAILED,      ALWAYS,               CLEANING,    STEP_FAILED,        DO(CLEANUP)),
 	ROW(BEFORE_LAUNCH,      BOUNDARY_LOST,    NO_INTENT,            CLEANING,    LOST_BEFORE_LAUNCH, DO(CLEANUP)),
-	ROW(IN(CLEANING),       INTENT_DURABLE,   NO_INTENT,            SAME,        INTENT,             NONE),
+	ROW(IN(CLEANING),       INTENT_DURABLE,   COMMIT_MAY_COME,      SAME,        INTENT,             NONE),
 
 	/* With the intent durable the gate may be open already: what is lost now counts as lost while it ran. */
 	ROW(IN(ENROLLED),       BOUNDARY_LOST,    INTENT,               CLEANING,    LOST,               DO(CLEANUP)),

@@ -11,11 +11,12 @@ enum life_guard {
 	WHEN_ALWAYS,
 	WHEN_NO_INTENT,
 	WHEN_INTENT,
-	WHEN_CANCEL,         /* the stop cause is a cancellation */
-	WHEN_STOP_KILLS,     /* no grace is left to this stop: see stop_answer() */
+	WHEN_COMMIT_MAY_COME, /* nothing failed that comes before the commit of the intent */
+	WHEN_CANCEL,          /* the stop cause is a cancellation */
+	WHEN_STOP_KILLS,      /* no grace is left to this stop: see stop_answer() */
 	WHEN_STOP_TERMINATES,
 	WHEN_STOP_CHANGES_NOTHING,
-	WHEN_TERMINATING,    /* TERM was sent and KILL was not */
+	WHEN_TERMINATING,     /* TERM was sent and KILL was not */
 	WHEN_KILLING,
 	WHEN_NOT_CLEANED,
 	WHEN_CLEANED,

@@ -55,6 +55,12 @@ static int64_t ms(int64_t ns)
 	return ns / NS_PER_MS;
 }
 
+/* -1 when a recovery does not know when it was launched. */
+static int64_t launch_to_stop_ns(const struct life *life)
+{
+	return life->launched_at_ns > 0 ? life->stop_at_ns - life->launched_at_ns : -1;
+}
+
 static bool over(int64_t total_ns, int64_t limit_ns)
 {
 	return limit_ns > 0 && total_ns > limit_ns;
@@ -65,8 +71,11 @@ static bool over(int64_t total_ns, int64_t limit_ns)
 static bool wall_limit(const struct facts *facts, struct verdict *ret)
 {
 	const struct life *life = facts->life;
-	int64_t wall_ns = facts->totals->wall_ns >= 0 ? facts->totals->wall_ns : life->stop_at_ns - life->launched_at_ns;
+	int64_t wall_ns = facts->totals->wall_ns >= 0 ? facts->totals->wall_ns : launch_to_stop_ns(life);
 
+	if (wall_ns < 0)
+		return decide(ret, VERDICT_TIMED_OUT, "wall_limit", "ran for all of %" PRId64 " ms",
+		              ms(facts->totals->wall_limit_ns));
 	return decide(ret, VERDICT_TIMED_OUT, "wall_limit", "ran %" PRId64 " ms of %" PRId64 " ms", ms(wall_ns),
 	              ms(facts->totals->wall_limit_ns));
 }
@@ -90,8 +99,8 @@ static bool memory_limit(const struct facts *facts, struct verdict *ret)
 {
 	if (facts->totals->oom_kills <= 0)
 		return decide(ret, VERDICT_LIMIT_EXCEEDED, "memory_limit", "the kernel reported an OOM kill");
-	return decide(ret, VERDICT_LIMIT_EXCEEDED, "memory_limit", "the kernel killed for memory %" PRId64 " time%s",
-	              facts->totals->oom_kills, facts->totals->oom_kills == 1 ? "" : "s");
+	return decide(ret, VERDICT_LIMIT_EXCEEDED, "memory_limit", "%" PRId64 " OOM kill%s", facts->totals->oom_kills,
+	              facts->totals->oom_kills == 1 ? "" : "s");
 }
 
 /* --- the lines of the table, in its order --- */
@@ -111,7 +120,7 @@ static bool not_launched(const struct facts *facts, struct verdict *ret)
 	if (life->failed_step == STEP_NONE)
 		return false;
 	return decide(ret, VERDICT_NOT_LAUNCHED, life->reason[0] != '\0' ? life->reason : step, "%s: %s", step,
-	              life->detail[0] != '\0' ? life->detail : "failed");
+	              life->detail[0] != '\0' ? life->detail : "not done");
 }
 
 static bool interrupted(const struct facts *facts, struct verdict *ret)
@@ -127,7 +136,8 @@ static bool boundary_error(const struct facts *facts, struct verdict *ret)
 	const struct life *life = facts->life;
 
 	if (life->boundary_misbehaved)
-		return decide(ret, VERDICT_BOUNDARY_ERROR, life->boundary_reason, "%s", life->boundary_detail);
+		return decide(ret, VERDICT_BOUNDARY_ERROR, life->boundary_reason, "%s",
+		              life->boundary_detail[0] != '\0' ? life->boundary_detail : "the boundary misbehaved");
 	return !life->verified_empty &&
 	       decide(ret, VERDICT_BOUNDARY_ERROR, LIFE_REASON_NOT_VERIFIED_EMPTY, "not verified empty in state %s",
 	              life_state_name(life->state));
@@ -137,8 +147,9 @@ static bool cancelled(const struct life *life, struct verdict *ret)
 {
 	if (!life->launched)
 		return decide(ret, VERDICT_CANCELLED, "cancel_requested", "before the launch");
-	return decide(ret, VERDICT_CANCELLED, "cancel_requested", "%" PRId64 " ms after the launch",
-	              ms(life->stop_at_ns - life->launched_at_ns));
+	if (launch_to_stop_ns(life) < 0)
+		return decide(ret, VERDICT_CANCELLED, "cancel_requested", "after the launch");
+	return decide(ret, VERDICT_CANCELLED, "cancel_requested", "%" PRId64 " ms after the launch", ms(launch_to_stop_ns(life)));
 }
 
 static bool stopped(const struct facts *facts, struct verdict *ret)
