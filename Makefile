@@ -9,8 +9,11 @@ SANITIZE = -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugopti
 
 .PHONY: all demo test bench check check-san fuzz install clean deps deps-test deps-bench deps-fuzz build-fault build-clang build-san
 
+# The program and guest init, without the tests.
+PROGRAMS = src/cli/caisson src/init/caisson-init
+
 all: build/build.ninja
-	ninja -C build
+	ninja -C build $(PROGRAMS)
 	ln -sfn src/cli/caisson build/caisson
 	ln -sfn src/init/caisson-init build/caisson-init
 
@@ -19,6 +22,7 @@ demo: deps-test all
 
 # The installed program, the same with numbered fault points, and a second compiler's opinion. The suite prints the sum.
 test: deps-test all build-fault build-clang
+	ninja -C build
 	tests/run --build build --fault-build build-fault
 
 check:
@@ -35,9 +39,10 @@ fuzz: deps-fuzz build-fuzz/build.ninja
 	tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
 
 # DESTDIR is meson's own.
-install: all
+install: build/build.ninja
 	meson configure build -Dprefix=$(PREFIX)
-	meson install -C build
+	ninja -C build $(PROGRAMS)
+	meson install -C build --no-rebuild
 
 clean:
 	rm -rf build build-fault build-clang build-san build-fuzz
