@@ -58,6 +58,28 @@ static int print_findings(struct findings *findings, const char *profile, struct
 	return report ? print_json(STDOUT_FILENO, report, err) : err_set(err, ERR_NO_MEMORY, "out of memory");
 }
 
+/* A run needs a ledger that it can trust; one that is not there yet is made by the first run. */
+static int probe_ledger(const char *option, struct findings *findings, struct err *err)
+{
+	WIRING_AUTO struct wiring wiring = WIRING_INIT;
+	struct probe_line line = {.name = "ledger", .result = PROBE_OK, .required = true};
+	struct err reason = ERR_INIT;
+	int result = wiring_open(option, WIRING_READ, &wiring, &reason);
+
+	if (result == ERR_NO_MEMORY)
+		return err_set(err, result, "out of memory");
+	if (result == 0) {
+		snprintf(line.reason, sizeof(line.reason), "%s", wiring.ledger->ops->id(wiring.ledger));
+	} else if (result == ERR_NOT_FOUND) {
+		snprintf(line.reason, sizeof(line.reason), "not there yet, the first run makes it");
+	} else {
+		line.result = PROBE_MISSING;
+		snprintf(line.reason, sizeof(line.reason), "%.*s", (int)sizeof(line.reason) - 1, reason.text);
+		snprintf(line.remedy, sizeof(line.remedy), "mend it, or choose another directory with --ledger or CAISSON_LEDGER");
+	}
+	return add_line(findings, &line);
+}
+
 /* A provider that cannot be made at all says why: that is the answer, not a failure of the question. */
 static int probe(const char *profile, struct findings *findings, struct err *err)
 {
@@ -84,6 +106,8 @@ static int run(struct options *options, struct err *err)
 	struct findings findings = {.page = PAGE_INIT, .lines = options->json ? json_array() : NULL};
 	int result = require_operands(options, 0, "no operand", err);
 
+	if (result == 0)
+		result = probe_ledger(options->ledger, &findings, err);
 	if (result == 0)
 		result = probe(profile, &findings, err);
 	if (result == 0)

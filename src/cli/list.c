@@ -50,6 +50,15 @@ static int list_text(struct ledger *ledger, int64_t limit, struct err *err)
 	return result ? result : page_print(&page, STDOUT_FILENO, err);
 }
 
+/* Before the first run there is no ledger, and no run: both are worth saying, and neither is a failure. */
+static int list_nothing(bool as_json, struct err *err)
+{
+	JSON_AUTO json_t *rows = json_array();
+
+	complain("list: %s", err->text);
+	return as_json ? print_json(STDOUT_FILENO, rows, err) : STATUS_OK;
+}
+
 static int run(struct options *options, struct err *err)
 {
 	WIRING_AUTO struct wiring wiring = WIRING_INIT;
@@ -61,6 +70,8 @@ static int run(struct options *options, struct err *err)
 	if (limit > LIST_MAX)
 		return err_set(err, ERR_INVALID, "--limit: at most %d", LIST_MAX);
 	result = wiring_open(options->ledger, WIRING_READ, &wiring, err);
+	if (result == ERR_NOT_FOUND)
+		return list_nothing(options->json, err);
 	if (result)
 		return result;
 	return options->json ? list_json(wiring.ledger, limit, err) : list_text(wiring.ledger, limit, err);

@@ -54,7 +54,9 @@ static int open_all(const char *path, enum wiring_access access, struct wiring *
 	if (on_tmpfs && access == WIRING_WRITE)
 		warn_volatile(ret->dir, path);
 	result = sqlite_ledger_open(ret->dir, &options, &ret->ledger, err);
-	return result ? result : open_store(ret->dir, access, &ret->store, err);
+	if (result == 0)
+		result = open_store(ret->dir, access, &ret->store, err);
+	return result ? err_context(err, result, "ledger %s", path) : 0;
 }
 
 int wiring_open(const char *option, enum wiring_access access, struct wiring *ret, struct err *err)
@@ -64,8 +66,7 @@ int wiring_open(const char *option, enum wiring_access access, struct wiring *re
 
 	if (result)
 		return result;
-	result = open_all(path.data, access, ret, err);
-	return result ? err_context(err, result, "ledger %s", path.data) : 0;
+	return open_all(path.data, access, ret, err);
 }
 
 void wiring_close(struct wiring *wiring)

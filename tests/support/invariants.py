@@ -156,7 +156,7 @@ def _staging(ledger):
         for name in names:
             if relative != "." or not name.startswith(LEDGER_FILES):
                 found.add(os.path.normpath(os.path.join(relative, name)))
-        if relative.count("/") >= 1 or any(part.startswith("bnd-") for part in relative.split("/")):
+        if relative.count("/") >= 1 and relative != "store/tmp" or any(part.startswith("bnd-") for part in relative.split("/")):
             found.add(relative)
     return found
 
