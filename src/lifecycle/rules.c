@@ -134,7 +134,6 @@ static void note_lost(struct life *life, const struct life_event *event)
 
 static void note_quarantine(struct life *life, const struct life_event *event)
 {
-	life->cleaned = false;
 	life->was_quarantined = true;
 	life->boundary_misbehaved = true;
 	blame_boundary(life, LIFE_REASON_NOT_VERIFIED_EMPTY, event->detail[0] != '\0' ? event->detail : event->reason);

@@ -122,7 +122,8 @@ int story_event(const char *line, int64_t at_ns, struct life_event *ret, struct 
 		result = main_end(&words, &event.exit, err);
 		event.exit.at_ns = at_ns;
 	} else if (event.kind == LIFE_EV_DRAINED) {
-		event.stdout_retained = strcmp(words.word[1], "retained") == 0;
+		event.stdout_retained = strcmp(words.word[1], "stdout_retained") == 0;
+		event.stderr_retained = strcmp(words.word[1], "stderr_retained") == 0;
 	} else {
 		reason = words.word[1];
 	}

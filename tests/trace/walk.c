@@ -192,10 +192,18 @@ static bool recovery_always_recovers(const struct move *move)
 	return (move->event->kind == LIFE_EV_RECOVERY_STARTED) == does(move, LIFE_DO_RECOVER);
 }
 
+/* Of `queued` nothing has to be verified; a recovery's own word is enough, a cleanup's has to come first. */
 static bool empty_is_said_by_the_verification(const struct move *move)
 {
-	return move->before->verified_empty || !move->after->verified_empty || move->event->kind == LIFE_EV_VERIFIED_EMPTY ||
-	       move->before->state == LIFE_QUEUED;
+	const struct life *a = move->before;
+
+	return a->verified_empty || !move->after->verified_empty || a->state == LIFE_QUEUED ||
+	       (move->event->kind == LIFE_EV_VERIFIED_EMPTY && (a->state == LIFE_RECOVERING || a->cleaned));
+}
+
+static bool a_limit_stops_only_what_runs(const struct move *move)
+{
+	return move->event->kind != LIFE_EV_STOP || move->event->cause == STOP_CANCEL || move->before->state == LIFE_RUNNING;
 }
 
 static bool sealing_begins_when_it_is_empty(const struct move *move)
@@ -223,8 +231,8 @@ static bool term_and_kill_are_remembered(const struct move *move)
 	const struct life *a = move->before, *b = move->after;
 	bool lost = move->event->kind == LIFE_EV_BOUNDARY_LOST; /* then the earlier KILL may never have arrived */
 
-	return (!does(move, LIFE_DO_KILL) || (b->killing && (!a->killing || lost))) &&
-	       (!does(move, LIFE_DO_TERMINATE) || (b->terminating && !a->terminating && !b->killing));
+	return does(move, LIFE_DO_KILL) == (b->killing && (!a->killing || (lost && a->state == LIFE_RUNNING))) &&
+	       does(move, LIFE_DO_TERMINATE) == (b->terminating && !a->terminating);
 }
 
 static const struct property {
@@ -241,6 +249,7 @@ static const struct property {
 	{"R6: quarantine is entered by the deed", quarantine_is_entered_by_the_deed},
 	{"R9, R11: a recovery always recovers", recovery_always_recovers},
 	{"only the verification says empty", empty_is_said_by_the_verification},
+	{"a limit stops only what runs", a_limit_stops_only_what_runs},
 	{"sealing begins when it is verified empty", sealing_begins_when_it_is_empty},
 	{"sealed comes from cleaned", sealed_comes_from_cleaned},
 	{"R11: what was made is cleaned up", what_was_made_is_cleaned_up},

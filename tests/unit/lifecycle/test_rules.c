@@ -106,6 +106,19 @@ static void a_signal_is_ours_once_a_kill_or_term_was_on_its_way(void **state)
 	assert_false(noted_exit(life, exited).killed_by_us);
 }
 
+static void a_stream_retained_is_a_stream_retained(void **state)
+{
+	(void)state;
+	for (int which = 0; which < 4; which++) {
+		struct life life = running_life();
+		const struct life_event drained = {
+			.kind = LIFE_EV_DRAINED, .stdout_retained = which & 1, .stderr_retained = which & 2};
+		life_note(NOTE_DRAIN, &life, &drained);
+		assert_true(life.drained);
+		assert_int_equal(life.retained, which != 0);
+	}
+}
+
 static void the_first_failure_tells_why(void **state)
 {
 	(void)state;
@@ -244,6 +257,7 @@ int main(void)
 		cmocka_unit_test(a_stop_is_answered_by_what_grace_is_left),
 		cmocka_unit_test(the_first_stop_cause_is_the_one_recorded),
 		cmocka_unit_test(a_signal_is_ours_once_a_kill_or_term_was_on_its_way),
+		cmocka_unit_test(a_stream_retained_is_a_stream_retained),
 		cmocka_unit_test(the_first_failure_tells_why),
 		cmocka_unit_test(what_is_lost_before_the_launch_names_the_step_under_way),
 		cmocka_unit_test(a_lost_worker_interrupts_and_a_lost_init_misbehaves),
