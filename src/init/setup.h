@@ -40,7 +40,7 @@ struct init_setup {
 	uint64_t open_files, stack_bytes;
 	int32_t unified_guest_fd;        /* O_PATH of the v2 group that main is born into, or -1 */
 	int32_t join_count;
-	int32_t join_fds[INIT_MAX_JOINS];/* cgroup.procs of v1 groups, opened by the worker: main joins by writing 0 */
+	int32_t join_fds[INIT_MAX_JOINS];/* tasks of v1 groups, opened by the worker: main joins by writing 0 */
 	uint32_t mount_count, mounts;    /* offset of struct init_mount[mount_count] */
 	uint32_t argc, argv;
 	uint32_t envc, env;

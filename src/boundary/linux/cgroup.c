@@ -213,12 +213,13 @@ int cgroups_open_joins(const struct cgroups *groups, int ret[static CONTROLLER_C
 		snprintf(line, sizeof(line), "cgroup.%s", controller_name((enum controller)i));
 		if (OMITTED(line))
 			continue;
-		int fd = openat(groups->controller[i], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+		/* A single thread that moves itself by "tasks" needs no lock on thread groups; "cgroup.procs" waits for RCU to take it. */
+		int fd = openat(groups->controller[i], "tasks", O_WRONLY | O_CLOEXEC);
 		if (fd < 0) {
 			int error = errno;
 			while (count > 0)
 				close(ret[--count]);
-			return err_sys(err, error, "%s: cgroup.procs", line);
+			return err_sys(err, error, "%s: tasks", line);
 		}
 		ret[count++] = fd;
 	}

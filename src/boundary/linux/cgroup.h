@@ -41,7 +41,7 @@ int cgroups_make(struct cgroups *groups, const struct plan_limits *limits, struc
 /* Descriptor of the group that has this controller's files for the guest; -1 when it is not used. Borrowed. */
 int cgroups_of(const struct cgroups *groups, enum controller controller);
 
-/* cgroup.procs of each v1 group, open for writing (owner: the caller). The number of descriptors, at most CONTROLLER_COUNT. */
+/* The tasks file of each v1 group, open for writing (owner: the caller). The number of descriptors, at most CONTROLLER_COUNT. */
 int cgroups_open_joins(const struct cgroups *groups, int ret[static CONTROLLER_COUNT], struct err *err);
 
 /* Is `pid` a member where it must be? An evidence line for each group; ERR_UNVERIFIED. */
