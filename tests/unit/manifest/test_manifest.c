@@ -474,36 +474,31 @@ static void output_names_stay_below_out(void **state)
 	ASSERT_ALL_REFUSED(cases);
 }
 
-/* "PREFIX" then `count` times "ITEM" with the number in it, separated by commas, then "SUFFIX". */
-static void build(struct buf *text, const char *prefix, int count, const char *before, const char *after)
-{
-	buf_puts(text, prefix, NULL);
-	for (int i = 0; i < count; i++)
-		buf_printf(text, NULL, "%s%s%d%s", i ? "," : "", before, i, after);
-	buf_puts(text, "}}", NULL);
-}
-
 static void counts_have_their_bounds(void **state)
 {
 	(void)state;
+	/* The n-th item is `before`, n, `after`. */
 	static const struct {
 		const char *prefix, *before, *after, *suffix, *error;
 		int most;
 	} cases[] = {
-		{"{" VERSION ",\"command\":{\"argv\":[", "\"", "\"", "]", "$.command.argv: must be an array of 1 to 4096 strings", 4096},
-		{"{" VERSION ",\"command\":{\"argv\":[\"x\"],\"env\":{", "\"A", "\":\"\"", "}",
+		{"{" VERSION ",\"command\":{\"argv\":[", "\"", "\"", "]}}", "$.command.argv: must be an array of 1 to 4096 strings", 4096},
+		{"{" VERSION ",\"command\":{\"argv\":[\"x\"],\"env\":{", "\"A", "\":\"\"", "}}}",
 	         "$.command.env: must be an object of at most 512 strings", 512},
-		{"{" VERSION "," COMMAND ",\"labels\":{", "\"", "\":\"\"", "", "$.labels: must be an object of at most 32 strings", 32},
-		{"{" VERSION "," COMMAND ",\"outputs\":{\"required\":[", "\"", "\"", "]", "$.outputs.required: must be an array of 0 to 1024", 1024},
+		{"{" VERSION "," COMMAND ",\"labels\":{", "\"", "\":\"\"", "}}", "$.labels: must be an object of at most 32 strings", 32},
+		{"{" VERSION "," COMMAND ",\"require\":[", "\"", "\"", "]}", "$.require: must be an array of 0 to 32 strings", 32},
+		{"{" VERSION "," COMMAND ",\"inputs\":[", "{\"text\":\"\",\"target\":\"/box/", "\"}", "]}",
+	         "$.inputs: must be an array of at most 1024 inputs", 1024},
+		{"{" VERSION "," COMMAND ",\"outputs\":{\"required\":[", "\"", "\"", "]}}", "$.outputs.required: must be an array of 0 to 1024", 1024},
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		for (int over = 0; over < 2; over++) {
 			BUF_AUTO struct buf text = BUF_INIT(1 << 20);
-			build(&text, cases[i].prefix, cases[i].most + over, cases[i].before, cases[i].after);
-			/* The suffix goes in front of the two closing braces. */
-			text.len -= 2;
-			buf_printf(&text, NULL, "%s}}", cases[i].suffix);
+			buf_puts(&text, cases[i].prefix, NULL);
+			for (int n = 0; n < cases[i].most + over; n++)
+				buf_printf(&text, NULL, "%s%s%d%s", n ? "," : "", cases[i].before, n, cases[i].after);
+			buf_puts(&text, cases[i].suffix, NULL);
 			if (over)
 				assert_refused(text.data, text.len, cases[i].error);
 			else
