@@ -6,7 +6,7 @@
 #include "cli/output.h"
 
 const struct command *const command_table[] = {
-	&command_run,    &command_list,     &command_show,    &command_logs, &command_recover,
+	&command_run,    &command_list,     &command_show,    &command_logs, &command_verify, &command_recover,
 	&command_doctor, &command_manifest, &command_version, &command_help, NULL,
 };
 
