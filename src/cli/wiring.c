@@ -36,11 +36,9 @@ static int open_store(int ledger_dir, enum wiring_access access, struct store **
 	return store_open(dir, ret, err);
 }
 
-/* Said once, when the ledger is made. */
-static void warn_volatile(int dir, const char *path)
+static bool has_ledger(int dir)
 {
-	if (faccessat(dir, LEDGER_FILE, F_OK, 0) < 0 && errno == ENOENT)
-		complain("warning: the ledger %s is on tmpfs, and will not outlive this machine's uptime", path);
+	return faccessat(dir, LEDGER_FILE, F_OK, 0) == 0;
 }
 
 static int open_all(const char *path, enum wiring_access access, struct wiring *ret, struct err *err)
@@ -51,11 +49,14 @@ static int open_all(const char *path, enum wiring_access access, struct wiring *
 
 	if (result)
 		return result;
-	if (on_tmpfs && access == WIRING_WRITE)
-		warn_volatile(ret->dir, path);
+
+	bool made_now = access == WIRING_WRITE && !has_ledger(ret->dir);
+
 	result = sqlite_ledger_open(ret->dir, &options, &ret->ledger, err);
 	if (result == 0)
 		result = open_store(ret->dir, access, &ret->store, err);
+	if (result == 0 && made_now && on_tmpfs)
+		complain("warning: the ledger %s is on tmpfs, and will not outlive this machine's uptime", path);
 	return result ? err_context(err, result, "ledger %s", path) : 0;
 }
 
@@ -97,7 +98,7 @@ static int make_linux(int wake_fd, struct boundary_provider **ret, struct err *e
 
 	if (result)
 		return result;
-	return linux_provider_new(&(struct linux_options){.init_path = init_path.data, .wake_fd = wake_fd}, ret, err);
+	return linux_provider_new(&(struct linux_options){.init_path = init_path.data, .ahead = wake_fd >= 0, .wake_fd = wake_fd}, ret, err);
 }
 
 struct recording {
