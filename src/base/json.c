@@ -44,7 +44,8 @@ int json_parse(const char *text, size_t length, json_t **ret, struct err *err)
 		return 0;
 	}
 	make_printable(error.text);
-	return err_set(err, ERR_INVALID, "line %d, column %d: %s", error.line, error.column, error.text);
+	const char *what = json_error_code(&error) == json_error_invalid_utf8 ? "invalid UTF-8: " : "";
+	return err_set(err, ERR_INVALID, "line %d, column %d: %s%s", error.line, error.column, what, error.text);
 }
 
 /* Is there a real number anywhere? The recursion is as deep as the document, which the parser has bounded. */
