@@ -123,9 +123,9 @@ struct life {
 	enum life_state state;
 	bool intent;              /* a launch intent is durable */
 	bool launched;            /* the gate was opened, as far as we know */
-	bool interrupted;         /* the supervisor died while it ran, and nothing recorded says how it ended: set by
+	bool interrupted;         /* the supervisor died while it ran, and nothing recorded proves how it ended: set by
 	                           * RECOVERY_STARTED, or by the loss of the worker, on an attempt with an intent, without a stop
-	                           * cause, and without an exit whose output was drained */
+	                           * cause, and without all of main's exit, drained output and a cleanup that read its usage */
 	bool terminating, killing;
 	int64_t grace_ms;         /* set before the first step: grace after TERM for a cancellation */
 	int64_t limit_grace_ms;   /* and for a limit; 0 means kill at once */
@@ -153,8 +153,8 @@ struct life_actions {
 
 void life_init(struct life *life, int64_t cancel_grace_ms, int64_t limit_grace_ms);
 
-/* Puts an attempt whose owner is dead where the ledger says that it was. What ledger and inspection know besides (a recorded
- * main exit) is then set in *life; a recorded cancellation is fed as STOP, and last RECOVERY_STARTED. */
+/* Puts an attempt whose owner is dead where the ledger says that it was. What the records say besides (stop cause, main's exit,
+ * that it was drained and cleaned) is then set in *life, or fed as STOP; last comes RECOVERY_STARTED. */
 void life_restore(struct life *life, enum life_state state, bool intent, bool was_quarantined);
 
 /* One move. 0, or ERR_STATE naming state and event, or ERR_INVALID for an event that contradicts itself, or ERR_INTERNAL when

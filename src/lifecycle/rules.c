@@ -115,12 +115,19 @@ static enum life_step step_under_way(const struct life *life)
 	return STEP_LAUNCH;
 }
 
-/* May guest code have run without anybody left who can say how it ended? A recorded stop cause says it, an exit whose output
- * was drained says it; an exit alone does not, for what was in the streams is lost with the supervisor. */
+/* Main's exit, what it wrote and what it used up, all of it known: cleanup reads the usage, and before that nobody can tell
+ * whether an exit code of 0 hides an OOM kill. */
+static bool end_proven(const struct life *life)
+{
+	return life->exit.how != MAIN_UNKNOWN && life->drained && life->cleaned;
+}
+
+/* May guest code have run without anybody left who can say how it ended? A recorded stop cause says it, a proven end says it,
+ * and so does misbehaviour that was seen. */
 static bool end_unknown(const struct life *life)
 {
 	return life->intent && life->failed_step == STEP_NONE && life->stop == STOP_NONE && !life->boundary_misbehaved &&
-	       !life->drained;
+	       !end_proven(life);
 }
 
 static void note_lost(struct life *life, const struct life_event *event)

@@ -214,8 +214,15 @@ static void a_recovery_interrupts_what_nothing_recorded_explains(void **state)
 
 	life.exit.how = MAIN_EXITED; /* its output is lost with the keeper */
 	assert_true(recovery_interrupts(life));
-	life.drained = true;
+	life.drained = true; /* but its usage was not read: an OOM kill may hide behind exit code 0 */
+	assert_true(recovery_interrupts(life));
+	life.cleaned = true;
 	assert_false(recovery_interrupts(life));
+	life.drained = false;
+	assert_true(recovery_interrupts(life));
+	life.drained = true;
+	life.exit.how = MAIN_UNKNOWN;
+	assert_true(recovery_interrupts(life));
 
 	life = running_life();
 	life.stop = STOP_CANCEL;
