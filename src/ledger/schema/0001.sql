@@ -2,6 +2,8 @@
 --
 -- No column repeats what another one says. A digest of a text that is here, a verdict that the receipt states, the state of a slot: all
 -- derived when asked for. So everything here is either under a run's seal or recomputed from what is.
+--
+-- Content is a BLOB; digests are TEXT, "sha256:" and 64 hex digits.
 
 -- The genesis: its digest is what the first seal of each key points to.
 CREATE TABLE ledger (
@@ -11,7 +13,7 @@ CREATE TABLE ledger (
 
 CREATE TABLE owner (
 	owner_id TEXT NOT NULL PRIMARY KEY CHECK (owner_id GLOB 'own-*'),
-	epoch BLOB NOT NULL CHECK (length(epoch) = 32),
+	epoch TEXT NOT NULL CHECK (epoch GLOB 'sha256:*'),
 	boot_id TEXT NOT NULL,
 	started_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -70,7 +72,7 @@ CREATE TABLE record (
 	at INTEGER NOT NULL,
 	kind TEXT NOT NULL,
 	body TEXT NOT NULL,
-	prev_digest BLOB NOT NULL CHECK (length(prev_digest) = 32),
+	prev_digest TEXT NOT NULL CHECK (prev_digest GLOB 'sha256:*'),
 	PRIMARY KEY (attempt_id, seq)
 ) STRICT, WITHOUT ROWID;
 
@@ -78,7 +80,7 @@ CREATE TABLE record (
 CREATE TABLE stream (
 	attempt_id TEXT NOT NULL REFERENCES attempt,
 	name TEXT NOT NULL CHECK (name IN ('stdout', 'stderr')),
-	sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+	sha256 TEXT NOT NULL CHECK (sha256 GLOB 'sha256:*'),
 	bytes INTEGER NOT NULL CHECK (bytes >= kept_bytes),
 	kept_bytes INTEGER NOT NULL CHECK (kept_bytes >= 0),
 	dropped_bytes INTEGER NOT NULL CHECK (dropped_bytes = bytes - kept_bytes),
@@ -89,7 +91,7 @@ CREATE TABLE stream (
 
 CREATE TABLE key (
 	key TEXT NOT NULL PRIMARY KEY CHECK (length(key) = 64),
-	public_key BLOB NOT NULL CHECK (length(public_key) = 32)
+	public_key TEXT NOT NULL CHECK (length(public_key) = 64)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE seal (

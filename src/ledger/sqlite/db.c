@@ -122,15 +122,17 @@ int db_number(struct db *db, const char *sql, int64_t *ret, struct err *err)
 
 static int bind(sqlite3_stmt *statement, int index, const struct db_value *value)
 {
+	char text[DIGEST_TEXT_SIZE];
+
 	switch (value->type) {
-	case DB_NULL:
-		return sqlite3_bind_null(statement, index);
 	case DB_INT:
 		return sqlite3_bind_int64(statement, index, value->number);
 	case DB_TEXT:
 		return sqlite3_bind_text(statement, index, value->bytes, -1, SQLITE_STATIC);
 	case DB_BLOB:
 		return sqlite3_bind_blob64(statement, index, value->bytes, value->count, SQLITE_STATIC);
+	case DB_DIGEST:
+		return sqlite3_bind_text(statement, index, digest_text(value->bytes, text), -1, SQLITE_TRANSIENT);
 	}
 	return SQLITE_MISUSE;
 }
@@ -226,11 +228,8 @@ const char *db_column_text(sqlite3_stmt *statement, int column)
 
 int db_column_digest(sqlite3_stmt *statement, int column, struct digest *ret, struct err *err)
 {
-	const void *bytes = sqlite3_column_blob(statement, column);
-
-	if (sqlite3_column_bytes(statement, column) != DIGEST_BYTES)
+	if (digest_parse(db_column_text(statement, column), ret, NULL) < 0)
 		return err_set(err, ERR_DAMAGED, "ledger: %s is no digest", sqlite3_column_name(statement, column));
-	memcpy(ret->bytes, bytes, DIGEST_BYTES);
 	return 0;
 }
 

@@ -71,7 +71,7 @@ struct db {
 
 /* A value to bind. Text and bytes are borrowed until the statement is done with. */
 struct db_value {
-	enum { DB_NULL, DB_INT, DB_TEXT, DB_BLOB } type;
+	enum { DB_INT, DB_TEXT, DB_BLOB, DB_DIGEST } type;
 	int64_t number;
 	const void *bytes; /* NULL: SQL's NULL */
 	size_t count;
@@ -94,7 +94,7 @@ static inline struct db_value db_blob(const void *bytes, size_t count)
 
 static inline struct db_value db_digest(const struct digest *digest)
 {
-	return db_blob(digest->bytes, sizeof digest->bytes);
+	return (struct db_value){.type = DB_DIGEST, .bytes = digest};
 }
 
 #define DB_VALUES(...) (const struct db_value[]){__VA_ARGS__}, sizeof((const struct db_value[]){__VA_ARGS__}) / sizeof(struct db_value)

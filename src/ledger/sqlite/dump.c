@@ -108,7 +108,7 @@ static int dump_table(struct db *db, const char *table, const struct dump_sink *
 	sqlite3_stmt *statement = NULL;
 	int r;
 
-	if (strpbrk(table, "\"\\") || snprintf(sql, sizeof sql, "SELECT * FROM \"%s\" ORDER BY 1, 2", table) >= (int)sizeof sql)
+	if (strpbrk(table, "\"\\") || snprintf(sql, sizeof sql, "SELECT * FROM \"%s\" ORDER BY 1", table) >= (int)sizeof sql)
 		return err_set(err, ERR_DAMAGED, "ledger: a table with an odd name");
 	r = db_prepare(db, sql, &statement, err);
 	while (r == 0 && (r = db_step(db, statement, err)) == 1)

@@ -62,14 +62,16 @@ static int insert_seal(struct sqlite_ledger *ledger, const struct ledger_seal *s
                        const struct ledger_seal_numbers *numbers, struct err *err)
 {
 	struct ledger_seal_built built = {.receipt = NULL};
+	struct digest public_key; /* as long as a digest, and spelled in hex as one */
+	char hex[DIGEST_HEX_SIZE];
 	int r = seal->build(seal->context, numbers, &built, err);
 
 	if (r < 0)
 		return r;
 	if (strcmp(built.key, seal->key) != 0)
 		return err_set(err, ERR_INTERNAL, "ledger: the receipt is signed with another key than announced");
-	r = db_run(&ledger->db, DB_INSERT_KEY,
-	           DB_VALUES(db_text(built.key), db_blob(built.public_key, sizeof built.public_key)), err);
+	memcpy(public_key.bytes, built.public_key, sizeof public_key.bytes);
+	r = db_run(&ledger->db, DB_INSERT_KEY, DB_VALUES(db_text(built.key), db_text(digest_hex(&public_key, hex))), err);
 	if (r < 0)
 		return r;
 	return db_run(&ledger->db, DB_INSERT_SEAL,
