@@ -120,11 +120,12 @@ static int hear_init(struct linux_boundary *boundary, struct boundary_event *ret
 	for (;;) {
 		struct init_report report;
 		FD_AUTO int pidfd = -1;
-		int rc = linux_receive(boundary, &report, &pidfd, err);
+		struct err heard = ERR_INIT; /* an end of the stream is no error of ours: err stays as it is */
+		int rc = linux_receive(boundary, &report, &pidfd, &heard);
 		if (rc == ERR_LOST || rc == 0)
 			return 0; /* its pidfd tells the rest */
 		if (rc < 0)
-			return rc;
+			return err_set(err, rc, "%s", heard.text);
 		if (report.kind == INIT_REPORT_NOT_EXECUTED) {
 			boundary->exec_error = report.error;
 		} else if (report.kind == INIT_REPORT_EXITED && !boundary->exited) {
