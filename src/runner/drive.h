@@ -55,7 +55,7 @@ struct drive {
 	int64_t now_ns;                           /* the latest moment that was seen, CLOCK_MONOTONIC */
 	int64_t renew_at_ns, lease_ends_at_ns;
 	int64_t settle_at_ns, grace_at_ns, give_up_at_ns; /* INT64_MAX: not armed */
-	int heard;                                /* the highest stop_requested so far */
+	int heard;                                /* how many stops from outside were stepped */
 	int64_t cleanup_from_ns;
 	int64_t admitted_at_ms, launched_at_ms, exited_at_ms, drain_ms, cleanup_took_ms;
 	int64_t wall_ns;                          /* gate to main's stamped exit; -1 */

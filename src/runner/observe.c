@@ -25,7 +25,7 @@ enum drive_came drive_hear(struct drive *drive, struct life_event *ret, struct e
 		if (drive->ledger->ops->request_cancel(drive->ledger, drive->attempt.run_id, &sealed, err) < 0)
 			return CAME_FAILURE;
 	}
-	drive->heard = level;
+	drive->heard++; /* one at a time: the first terminates, the second kills */
 	*ret = cancel_event(drive);
 	return CAME_EVENT;
 }

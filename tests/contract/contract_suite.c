@@ -19,7 +19,10 @@
 #include "scene.h"
 #include "shim.h"
 
-#define SKIP_STATUS 77 /* what meson takes for a skip */
+enum {
+	SKIP_STATUS = 77,    /* what meson takes for a skip */
+	READY_ASKED_MS = 50, /* how often a guest is asked whether it is ready */
+};
 
 /* One test's stage: a ledger, and one run on it behind a shim. */
 struct stage {
@@ -87,6 +90,12 @@ static void assert_kinds(struct stage *stage, const char *expected)
 {
 	char kinds[SCENE_KINDS_MAX];
 	assert_string_equal(scene_kinds(&stage->scene, stage->run.attempt.attempt_id, kinds), expected);
+}
+
+static bool is_recorded(struct stage *stage, const char *kind)
+{
+	char kinds[SCENE_KINDS_MAX];
+	return strstr(scene_kinds(&stage->scene, stage->run.attempt.attempt_id, kinds), kind) != NULL;
 }
 
 /* Sealed, verified empty, nothing left on the host. */
@@ -311,8 +320,13 @@ static void wall_limit_ends_it(void **state)
 static void cancelled_run(struct stage *stage, enum story story, int level)
 {
 	bool recorded = false;
-	begin(stage, story, "{}");
-	stage->run.stop_when_launched = level;
+	scene_open(&stage->scene);
+	scene_plan(&stage->scene, fixture.profile, fixture.tell(story), "{}", &stage->run);
+	stage->run.ttl_ms = READY_ASKED_MS * 3;
+	stage->run.stop_when_ready = level;
+	scene_accept(&stage->run);
+	shim_init(&stage->shim, open_boundary());
+	stage->run.boundary = &stage->shim.base;
 	drive(stage);
 	assert_verdict(&stage->run, VERDICT_CANCELLED, "cancel_requested");
 	assert_int_equal(
@@ -338,6 +352,17 @@ static void cancellation_kills_after_the_grace(void **state)
 	cancelled_run(&stage, STORY_DEAF, 1);
 	assert_int_equal(stage.shim.calls[SHIM_TERMINATE], 1);
 	assert_int_equal(stage.shim.calls[SHIM_KILL], 1);
+	assert_true(is_recorded(&stage, "grace_over"));
+	end(&stage);
+}
+
+static void second_cancellation_kills_at_once(void **state)
+{
+	struct stage stage;
+	(void)state;
+	cancelled_run(&stage, STORY_DEAF, 2);
+	assert_int_equal(stage.shim.calls[SHIM_KILL], 1);
+	assert_false(is_recorded(&stage, "grace_over"));
 	end(&stage);
 }
 
@@ -726,6 +751,7 @@ int main(void)
 		cmocka_unit_test(wall_limit_ends_it),
 		cmocka_unit_test(cancellation_terminates),
 		cmocka_unit_test(cancellation_kills_after_the_grace),
+		cmocka_unit_test(second_cancellation_kills_at_once),
 		cmocka_unit_test(cancellation_before_prepare_launches_nothing),
 		cmocka_unit_test(cancellation_at_the_gate_keeps_it_shut),
 		cmocka_unit_test(failure_of_a_step_never_launches_and_cleans_up),

@@ -13,8 +13,8 @@ enum story {
 	STORY_NOT_FOUND,          /* cannot be executed: ENOENT */
 	STORY_GREET,              /* writes "hello\n" to stdout and "oops\n" to stderr, exits 0 */
 	STORY_LOAD,               /* writes 100,000 times "x" to stdout, exits 0 */
-	STORY_SLEEP,              /* waits, and dies of SIGTERM */
-	STORY_DEAF,               /* waits, and ignores SIGTERM */
+	STORY_SLEEP,              /* says "ready\n", waits, and dies of SIGTERM */
+	STORY_DEAF,               /* says "ready\n" when it ignores SIGTERM, and waits */
 	STORY_DAEMON_CLOSED,      /* leaves one descendant that holds no stream, exits 0 */
 	STORY_DAEMON_HOLDS,       /* leaves one descendant that holds stdout, exits 0 */
 	STORY_COUNT

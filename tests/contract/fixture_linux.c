@@ -68,8 +68,8 @@ static const char *const *tell(enum story story)
 		[STORY_NOT_FOUND] = {"/nosuch/program"},
 		[STORY_GREET] = {"/bin/sh", "-c", "echo hello; echo oops >&2"},
 		[STORY_LOAD] = {"/bin/sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x"},
-		[STORY_SLEEP] = {"/bin/sh", "-c", "exec sleep 1000"},
-		[STORY_DEAF] = {"/bin/sh", "-c", "trap '' TERM; exec sleep 1000"},
+		[STORY_SLEEP] = {"/bin/sh", "-c", "echo ready; exec sleep 1000"},
+		[STORY_DEAF] = {"/bin/sh", "-c", "trap '' TERM; echo ready; exec sleep 1000"},
 		[STORY_DAEMON_CLOSED] = {"/bin/sh", "-c", "sleep 1000 </dev/null >/dev/null 2>&1 & exit 0"},
 		[STORY_DAEMON_HOLDS] = {"/bin/sh", "-c", "sleep 1000 2>/dev/null & exit 0"},
 	};

@@ -13,6 +13,9 @@ static struct boundary_provider provider;
 #define EVENTS(...) {.events = (const struct recording_event[]){__VA_ARGS__}, \
 	             .event_count = sizeof((const struct recording_event[]){__VA_ARGS__}) / sizeof(struct recording_event)}
 
+static const struct recording_event ready[] = {{.happening = RECORDING_OUTPUT, .stream = 1, .text = "ready\n", .bytes = 6}};
+#define READY(...) {.events = ready, .event_count = 1, __VA_ARGS__}
+
 static const struct recording_script scripts[STORY_COUNT] = {
 	[STORY_EXIT_0] = EVENTS({.happening = RECORDING_EXIT}),
 	[STORY_EXIT_3] = EVENTS({.happening = RECORDING_EXIT, .status = 3}),
@@ -23,8 +26,8 @@ static const struct recording_script scripts[STORY_COUNT] = {
 	                       {.happening = RECORDING_EXIT}),
 	[STORY_LOAD] = EVENTS({.happening = RECORDING_OUTPUT, .stream = 1, .text = "xxxxxxxxxx", .bytes = 100000},
 	                      {.happening = RECORDING_EXIT}),
-	[STORY_SLEEP] = {.event_count = 0},
-	[STORY_DEAF] = {.event_count = 0, .ignores_term = true},
+	[STORY_SLEEP] = READY(.ignores_term = false),
+	[STORY_DEAF] = READY(.ignores_term = true),
 	[STORY_DAEMON_CLOSED] = EVENTS({.happening = RECORDING_FORK}, {.happening = RECORDING_EXIT}),
 	[STORY_DAEMON_HOLDS] = EVENTS({.happening = RECORDING_FORK, .holds_stdout = true}, {.happening = RECORDING_EXIT}),
 };

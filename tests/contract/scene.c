@@ -143,7 +143,12 @@ void scene_accept(struct scene_run *run)
 
 static int stop_requested(void *context)
 {
-	return ((struct scene_run *)context)->stop;
+	struct scene_run *run = context;
+	struct capture_state state;
+	capture_get_state(run->standard_output, &state);
+	if (run->stop_when_ready && state.total_bytes > 0)
+		run->stop = run->stop_when_ready;
+	return run->stop;
 }
 
 static void launched(void *context)

@@ -38,6 +38,7 @@ struct scene_run {
 
 	int stop;                         /* what stop_requested answers */
 	int stop_when_launched;           /* becomes that at the launch, with an interrupt */
+	int stop_when_ready;              /* and once something came on stdout: asked at each renewal of the lease */
 	int launched_calls, provisional_calls;
 	struct verdict provisional;
 
