@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "artifact/store.h"
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "evidence/record.h"
+#include "ledger/sqlite/sqlite_ledger.h"
 
 enum { AWAIT_MS = 20 * 1000 };
 
@@ -41,6 +45,8 @@ static int called(struct boundary *b, const char *name, struct err *err)
 	struct fake *fake = ((struct fake_boundary *)b)->fake;
 	size_t used = strlen(fake->log);
 	snprintf(fake->log + used, sizeof(fake->log) - used, "%s ", name);
+	if (strcmp(fake->die, name) == 0)
+		kill(getpid(), SIGKILL);
 	return strcmp(fake->fail, name) == 0 ? err_set(err, ERR_UNVERIFIED, "%s: told to fail", name) : 0;
 }
 
@@ -73,9 +79,10 @@ static int fake_observe(struct boundary *b, int64_t deadline_ns, struct boundary
 {
 	struct fake_boundary *fake = (struct fake_boundary *)b;
 	struct pollfd wake = {.fd = fake->fake->ignores_wake ? -1 : fake->wake_fd, .events = POLLIN};
+	int64_t now_ns = clock_mono_ns();
 	(void)deadline_ns;
-	*ret = (struct boundary_event){
-		.kind = BOUNDARY_MAIN_EXITED, .at_ns = clock_mono_ns(), .how = BOUNDARY_EXITED, .status = 7, .descendants_alive = 2};
+	*ret = (struct boundary_event){.kind = BOUNDARY_MAIN_EXITED, .at_ns = now_ns, .launched_at_ns = now_ns, .how = BOUNDARY_EXITED,
+	                               .status = 7, .descendants_alive = 2};
 	int result = called(b, "observe", err);
 	if (fake->standard_output)
 		capture_write(fake->standard_output, "hello, world\n", 13, NULL); /* the test sees by this that we are here */
@@ -168,7 +175,37 @@ static int fake_open(void *provider, struct boundary **ret, struct err *err)
 	return result;
 }
 
-static const struct boundary_provider_ops fake_provider_ops = {.kind = "fake", .open = fake_open};
+static int fake_recover(void *provider, const struct boundary_identity *identity, int64_t cleanup_ms, int *survivors, struct err *err)
+{
+	const struct fake_provider *from = provider;
+	struct fake_boundary stands_for = {.fake = from->fake};
+	char name[64];
+	(void)cleanup_ms;
+	if (from->fake->recover_failures > 0) {
+		from->fake->recover_failures--;
+		return err_set(err, ERR_UNVERIFIED, "told to fail");
+	}
+	*survivors = 1;
+	snprintf(name, sizeof(name), "recover:%s", identity->boundary_id);
+	return called(&stands_for.base, name, err);
+}
+
+static int fake_enumerate(void *provider, const char *ledger_id, boundary_found_fn found, void *context, struct err *err)
+{
+	const struct fake *fake = ((const struct fake_provider *)provider)->fake;
+	(void)ledger_id;
+	(void)err;
+	for (size_t i = 0; i < fake->found_count; i++)
+		found(context, &fake->found[i]);
+	return strcmp(fake->fail, "enumerate") == 0 ? err_set(err, ERR_IO, "told to fail") : 0;
+}
+
+static const struct boundary_provider_ops fake_provider_ops = {
+	.kind = "recording",
+	.open = fake_open,
+	.recover = fake_recover,
+	.enumerate = fake_enumerate,
+};
 
 /* What a worker starts with, as seen by the factory. */
 static void look_around(struct fake *fake)
@@ -189,7 +226,7 @@ static void look_around(struct fake *fake)
 static int fake_make(void *context, const char *profile, int wake_fd, struct boundary_provider **ret, struct err *err)
 {
 	struct fake *fake = context;
-	if (fake->no_provider || strcmp(profile, "fake") != 0)
+	if (fake->no_provider || strcmp(profile, "recording") != 0)
 		return err_set(err, ERR_UNSUPPORTED, "profile %s is not here", profile);
 	look_around(fake);
 	struct fake_provider *provider = malloc(sizeof(*provider));
@@ -200,16 +237,21 @@ static int fake_make(void *context, const char *profile, int wake_fd, struct bou
 	return 0;
 }
 
+static void fake_release(void *context, struct boundary_provider *provider)
+{
+	(void)context;
+	free(provider->context);
+}
+
 struct provider_factory fake_factory(struct fake *fake)
 {
-	return (struct provider_factory){.make = fake_make, .context = fake};
+	return (struct provider_factory){.make = fake_make, .release = fake_release, .context = fake};
 }
 
 struct plan *plan_for(const char *profile, int64_t stream_bytes, struct manifest **ret_manifest)
 {
 	static const struct plan_host host = {.page_bytes = 4096, .cpus = 2, .memory_bytes = INT64_C(1) << 33, .open_files_hard = 4096};
 	const struct plan_sealed sealed = {.input_count = 0};
-	const struct digest policy = {{0}};
 	struct manifest *manifest = NULL;
 	struct plan *plan = NULL;
 	struct err err = ERR_INIT;
@@ -218,7 +260,7 @@ struct plan *plan_for(const char *profile, int64_t stream_bytes, struct manifest
 	         "{\"version\":\"caisson.manifest/v1\",\"profile\":\"%s\",\"command\":{\"argv\":[\"/bin/true\"]},"
 	         "\"limits\":{\"wall_ms\":1000,\"stdout_bytes\":%lld,\"stderr_bytes\":%lld}}",
 	         profile, (long long)stream_bytes, (long long)stream_bytes);
-	if (manifest_parse(text, strlen(text), &manifest, &err) < 0 || plan_compile(manifest, &host, &sealed, &policy, &plan, &err) < 0) {
+	if (manifest_parse(text, strlen(text), &manifest, &err) < 0 || plan_compile(manifest, &host, &sealed, &admission_policy_default()->digest, &plan, &err) < 0) {
 		fprintf(stderr, "the test's plan: %s\n", err.text);
 		abort();
 	}
@@ -227,6 +269,39 @@ struct plan *plan_for(const char *profile, int64_t stream_bytes, struct manifest
 	else
 		manifest_free(manifest);
 	return plan;
+}
+
+void ledger_place_new(char ret_path[static 64])
+{
+	snprintf(ret_path, 64, "/tmp/caisson-keeper-XXXXXX");
+	if (!mkdtemp(ret_path))
+		abort();
+}
+
+struct keeper *keeper_at(const char *path)
+{
+	const struct sqlite_ledger_options options = {.record_digest = record_digest};
+	struct ledger *ledger = NULL;
+	struct store *store = NULL;
+	struct keeper *keeper = NULL;
+	struct err err = ERR_INIT;
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (sqlite_ledger_open(dir, &options, &ledger, &err) < 0 || store_open(dir, &store, &err) < 0 ||
+	    keeper_open(dir, ledger, store, &keeper, &err) < 0) {
+		fprintf(stderr, "the test's ledger: %s\n", err.text);
+		abort();
+	}
+	return keeper;
+}
+
+void ledger_place_remove(const char *path)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
+		_exit(127);
+	}
+	waitpid(child, NULL, 0);
 }
 
 int await_end(int pidfd)

@@ -89,7 +89,7 @@ static void spawn(struct side *side)
 	struct err err = ERR_INIT;
 	memset(side->fake->log, 0, sizeof(side->fake->log));
 	side->evidence.count = 0;
-	assert_int_equal(worker_spawn("fake", &factory, &side->worker, &err), 0);
+	assert_int_equal(worker_spawn("recording", &factory, &side->worker, &err), 0);
 }
 
 static int prepare(struct side *side, struct err *err)
@@ -205,7 +205,7 @@ static void what_the_factory_cannot_make_is_told_at_the_opening(void **state)
 	side->fake->no_provider = true;
 	spawn(side);
 	assert_int_equal(worker_boundary(side->worker, &boundary, &err), ERR_UNSUPPORTED);
-	assert_string_equal(err.text, "profile fake is not here");
+	assert_string_equal(err.text, "profile recording is not here");
 	assert_null(boundary);
 	end_worker(side);
 
