@@ -65,11 +65,12 @@ static void tear_down(struct scene *scene)
 /* The manifest of `before`, the path of `name` in the scene (NULL: none), and `after`. */
 static void read_manifest(struct scene *scene, const char *before, const char *name, const char *after)
 {
-	char document[DOCUMENT_SIZE];
+	BUF_AUTO struct buf text = BUF_INIT(MANIFEST_MAX_BYTES);
 
-	snprintf(document, sizeof(document), "{\"version\":\"" MANIFEST_VERSION "\",\"command\":{\"argv\":[\"x\"]},%s%s%s%s%s}",
-	         before, name ? scene->path : "", name ? "/" : "", name ? name : "", after);
-	if (manifest_parse(document, strlen(document), &scene->manifest, &scene->err))
+	assert_int_equal(buf_printf(&text, NULL, "{\"version\":\"" MANIFEST_VERSION "\",\"command\":{\"argv\":[\"x\"]},%s%s%s%s%s}",
+	                            before, name ? scene->path : "", name ? "/" : "", name ? name : "", after),
+	                 0);
+	if (manifest_parse(text.data, text.len, &scene->manifest, &scene->err))
 		fail_msg("%s", scene->err.text);
 }
 
