@@ -193,6 +193,10 @@ class Caisson:
         try:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(query)]
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []  # the ledger is just being made
+            raise
         finally:
             connection.close()
 

@@ -35,7 +35,7 @@ STATES = {
     "running": ("run.launched",),
     "exited": ("run.exited", "run.drained"),
     "cleaning": ("run.cleaning", "run.cleaned"),
-    "seal": ("ledger_commit@3", "ledger_committed@3", "run.sealed"),
+    "seal": ("ledger_commit@SEAL", "ledger_committed@SEAL", "run.sealed"),  # SEAL: the number of the run's last commit
 }
 # What a run that was killed there may have become.
 VERDICTS = {
@@ -55,7 +55,19 @@ def program(state):
     return ("sh", "-c", "sleep 60 & sleep 60") if state == "running" else ("sh", "-c", "echo x")
 
 
+def last_commit():
+    """Which commit of a run is its seal: the last at which it can be killed. Found on a ledger of its own."""
+    caisson, number = product.Caisson(product.FAULT_BIN), 1
+    equal(caisson.run("true").word(), "OK")
+    while caisson.run("true", env={"CAISSON_FAULT": f"ledger_commit@{number}:kill"}).status != 0:
+        equal(caisson.recover().status, 0)
+        number += 1
+    holds(2 <= number - 1 <= 10, f"a run has {number - 1} commits")
+    return number - 1
+
+
 def kill_once(caisson, state, point, target):
+    equal(caisson.recover().status, 0)  # so that the point is met by this run, and not by its recovery of the one before
     run = supervisor.Supervisor.start(caisson, *program(state), options=("--wall", "60s"), env={"CAISSON_FAULT": f"{point}:stop"},
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     harness.wait_until(lambda: proc.Process(run.keeper).state == "T", 10, f"the keeper stops at {point}")
@@ -90,9 +102,14 @@ def kill_in(state):
     product.need(product.FAULT_BIN)
     caisson = product.Caisson(product.FAULT_BIN)
     watch = Watch(caisson)
+    points = STATES[state]
+    if state == "seal":
+        equal(caisson.run("true").word(), "OK")  # the ledger is made
+        number = str(last_commit())
+        points = tuple(point.replace("SEAL", number) for point in points)
     for number in range(PER_TARGET):
         for target in TARGETS:
-            kill_once(caisson, state, STATES[state][number % len(STATES[state])], target)
+            kill_once(caisson, state, points[number % len(points)], target)
     holds(sum(histogram[state].values()) >= min(10, 3 * PER_TARGET), f"{histogram[state]}")
     converge(caisson, watch, VERDICTS[state])
 

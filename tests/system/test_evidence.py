@@ -18,16 +18,18 @@ suite = harness.Suite("evidence")
 
 # What a guest would do were it launched; its output is the marker that must never appear.
 MARKER = ("sh", "-c", "touch /box/marker && echo marker")
+# Limits that differ from what a process here has anyway: a limit that was never set must not look like one that was.
+OPTIONS = ("--stack", "4M", "--open-files", "100", "--cpus", "1", "--memory", "200M", "--pids", "50")
 GRADES = {"observed", "attested", "probed"}
 # The least that enroll must vouch for (contract and architecture): by the first words of the names.
-EXPECTED = ("ns.user", "ns.mnt", "ns.pid", "ns.net", "ns.ipc", "ns.uts", "ns.cgroup", "limit.memory", "limit.pids", "no_new_privs",
-            "seccomp", "landlock", "root", "net.lo", "cgroup.")
+EXPECTED = ("ns.user", "ns.mnt", "ns.pid", "ns.net", "ns.ipc", "ns.uts", "ns.cgroup", "limit.memory", "limit.pids", "limit.cpu",
+            "no_new_privs", "seccomp", "landlock", "root", "net.lo", "cgroup.")
 
 
 def evidence():
     if not os.access(product.FAULT_BIN, os.X_OK):
         return None
-    result = product.Caisson(product.FAULT_BIN).run("true")
+    result = product.Caisson(product.FAULT_BIN).run("true", options=OPTIONS)
     return result.receipt["boundary"]["evidence"] if result.receipt else []
 
 
@@ -47,7 +49,7 @@ def _():
 def leave_out(name):
     caisson = product.Caisson(product.FAULT_BIN)
     watch = Watch(caisson)
-    result = caisson.run(*MARKER, env={"CAISSON_OMIT": name})
+    result = caisson.run(*MARKER, options=OPTIONS, env={"CAISSON_OMIT": name})
     equal((result.verdict, result.status), ("not_launched", 125), str(result))
     said = f"{result.receipt['reason']} {result.receipt['detail']}"
     holds(name in said, f"{name} is named in {said!r}")

@@ -23,10 +23,11 @@ FAULT_WORDS = (b"CAISSON_FAULT", b"CAISSON_OMIT", b"run.preparing", b"ledger_com
 ON_INSTALLED = r"""
 set -e
 mount --bind "$DEST$PREFIX" "$PREFIX"
-exec env CAISSON_BIN="$PREFIX/bin/caisson" /usr/bin/python3 "$SUITE" "$@"
+exec env CAISSON_BIN="$PREFIX/bin/caisson" /usr/bin/python3 "$SUITE" -- "$@"
 """
 MUST_SHOW = ("python3 prints 42", "exit 137", "kill -9 $$", "memory beyond", "sleep 60", "not there", "keeps the outputs open",
-             "handles closed", "exactly one object", "--quiet", "--summary", "control characters", "INT", "closed stdout")
+             "handles closed", "exactly one object", "quiet says nothing", "summary says", "summary on a terminal",
+             "control characters", "INT", "closed stdout")
 
 installed = {}
 

@@ -91,7 +91,7 @@ def _():
 
 @suite.case("invalid UTF-8")
 def _():
-    refuses_manifest(manifest('"labels": {"a": "?"}').encode().replace(b"?", b"\xff"), "UTF-8")
+    refuses_manifest(manifest('"labels": {"a": "?"}').encode().replace(b"?", b"\xff"), "line", "0xff")
 
 
 @suite.case("an empty argv")

@@ -33,10 +33,11 @@ int main(int argc, char **argv)
 {
 	static const char *const paths[] = {
 		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
-		"/proc/sys/vm/drop_caches", "/proc/sys/fs/binfmt_misc/register", "/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_inotify_instances",
+		"/proc/sys/vm/drop_caches", "/proc/sys/fs/binfmt_misc/register", "/proc/sys/user/max_user_namespaces",
+		"/proc/sys/user/max_inotify_instances",
 		"/proc/sys/kernel/ns_last_pid", "/proc/sys/kernel/shmmax", "/proc/sys/net/ipv4/ip_forward", "/proc/sysrq-trigger",
-		"/proc/self/uid_map", "/proc/self/gid_map", "/proc/self/setgroups", "/proc/self/loginuid", "/proc/1/oom_score_adj",
-		"/proc/self/attr/current", "/proc/mtrr", "/proc/acpi/wakeup",
+		"/proc/self/uid_map", "/proc/self/gid_map", "/proc/self/setgroups", "/proc/1/oom_score_adj",
+		"/proc/mtrr", "/proc/acpi/wakeup",
 	};
 
 	if (argc > 1 && strcmp(argv[1], "cgroup") == 0) {

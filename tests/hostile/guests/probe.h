@@ -11,21 +11,19 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 
-/* "name=0" when the result is not negative, else the errno's name. */
+/* "name=0" when the result is not negative, else the errno's name. Keeps errno, so that what failed because an earlier call had
+ * failed can be reported with the earlier one's reason. */
 static inline void report(const char *name, long result)
 {
 	int error = errno;
 	const char *text = result >= 0 ? "0" : strerrorname_np(error);
 
-	printf("%s=%s\n", name, text ? text : "EUNKNOWN");
+	printf("%s=%s\n", name, text && (result >= 0 || error != 0) ? text : "EUNKNOWN");
 	fflush(stdout);
+	errno = error;
 }
 
-#define PROBE(name, call)                  \
-	do {                               \
-		errno = 0;                 \
-		report((name), (long)(call)); \
-	} while (0)
+#define PROBE(name, call) report((name), (long)(call))
 
 static inline void report_number(const char *name, long value)
 {
