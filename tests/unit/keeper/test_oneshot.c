@@ -165,7 +165,7 @@ static void a_worker_that_cannot_open_leaves_nothing_in_the_ledger(void **state)
 	struct scene *scene = *state;
 	struct err err = ERR_INIT;
 	worker_free(scene->worker);
-	strcpy(scene->fake->fail, "open");
+	snprintf(scene->fake->fail, sizeof(scene->fake->fail), "%s", "open");
 	assert_int_equal(worker_spawn("recording", &scene->factory, &scene->worker, &err), 0);
 	const struct keeper_once once = once_of(scene);
 	assert_int_equal(keeper_run_once(&once, &scene->result, &err), ERR_UNVERIFIED);
@@ -184,7 +184,7 @@ static void a_signal_before_launch_cancels(void **state)
 static void a_step_that_fails_is_not_launched(void **state)
 {
 	struct scene *scene = *state;
-	strcpy(scene->fake->fail, "enroll");
+	snprintf(scene->fake->fail, sizeof(scene->fake->fail), "%s", "enroll");
 	ends_sealed(scene, VERDICT_NOT_LAUNCHED, "unverified");
 	assert_int_equal(scene->launches, 0);
 	assert_non_null(strstr(scene->fake->log, "enroll cleanup verify"));
@@ -195,7 +195,7 @@ static void a_failed_cleanup_is_provisional(void **state)
 	struct scene *scene = *state;
 	struct err err = ERR_INIT;
 	const struct keeper_once once = once_of(scene);
-	strcpy(scene->fake->fail, "cleanup");
+	snprintf(scene->fake->fail, sizeof(scene->fake->fail), "%s", "cleanup");
 	assert_int_equal(keeper_run_once(&once, &scene->result, &err), 0);
 	assert_true(scene->result.run.provisional);
 	assert_null(scene->result.run.receipt);
@@ -207,7 +207,7 @@ static void dies_in(struct scene *scene, const char *call, enum verdict_kind kin
 {
 	const struct keeper_once once = once_of(scene);
 	struct err err = ERR_INIT;
-	strcpy(scene->fake->die, call);
+	snprintf(scene->fake->die, sizeof(scene->fake->die), "%s", call);
 	assert_int_equal(keeper_run_once(&once, &scene->result, &err), 0);
 	assert_false(scene->result.run.provisional);
 	if (scene->result.run.verdict.kind != kind)
@@ -252,7 +252,7 @@ static void without_a_factory_a_dead_worker_is_the_next_recoverys(void **state)
 	struct keeper_once once = once_of(scene);
 	struct err err = ERR_INIT;
 	once.factory = NULL;
-	strcpy(scene->fake->die, "observe");
+	snprintf(scene->fake->die, sizeof(scene->fake->die), "%s", "observe");
 	assert_int_equal(keeper_run_once(&once, &scene->result, &err), 0);
 	assert_true(scene->result.run.provisional);
 	ledger_has(scene, 1, 1);

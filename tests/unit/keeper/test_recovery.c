@@ -246,7 +246,7 @@ static pid_t live_on(struct scene *scene, struct keeper *keeper, struct first *r
 {
 	int ends[2], failed;
 	struct err err = ERR_INIT;
-	strcpy(scene->fake->die, "observe");
+	snprintf(scene->fake->die, sizeof(scene->fake->die), "%s", "observe");
 	assert_int_equal(pipe(ends), 0);
 	pid_t child = fork();
 	if (child == 0)
@@ -304,7 +304,7 @@ static void a_sweep_stands_down_when_the_engine_errs(void **state)
 	const struct keeper_recovery recovery = recovery_of(scene, keeper);
 	struct keeper_recovered got;
 	struct err err = ERR_INIT;
-	strcpy(scene->fake->fail, "enumerate");
+	snprintf(scene->fake->fail, sizeof(scene->fake->fail), "%s", "enumerate");
 	scene->fake->found_count = 1;
 	snprintf(scene->fake->found[0].boundary_id, ID_SIZE, "bnd-aaaaaaaaaaaaaaaa");
 	assert_int_equal(keeper_recover(&recovery, &got, &err), ERR_IO);

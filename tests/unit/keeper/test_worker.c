@@ -210,7 +210,7 @@ static void what_the_factory_cannot_make_is_told_at_the_opening(void **state)
 	end_worker(side);
 
 	side->fake->no_provider = false;
-	strcpy(side->fake->fail, "open");
+	snprintf(side->fake->fail, sizeof(side->fake->fail), "%s", "open");
 	spawn(side);
 	assert_int_equal(worker_boundary(side->worker, &boundary, &err), ERR_UNVERIFIED);
 	assert_int_equal(worker_boundary(side->worker, &boundary, &err), ERR_UNVERIFIED);
