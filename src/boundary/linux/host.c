@@ -145,6 +145,15 @@ static int read_namespaces(struct host *host, struct err *err)
 	return 0;
 }
 
+/* v1's memory has max_usage_in_bytes always; for the others the kernel's version decides (Documentation/admin-guide/cgroup-v2.rst has no
+ * table of it): memory.peak came with 5.19, pids.peak with 6.11 (v2) and 6.12 (v1). */
+static void derive_peaks(struct host *host)
+{
+	host->memory_peak = host->controllers[CONTROLLER_MEMORY].present;
+	host->pids_peak = host->controllers[CONTROLLER_PIDS].present &&
+	                  host->kernel >= (host->controllers[CONTROLLER_PIDS].v2 ? 6011 : 6012);
+}
+
 int host_read(struct host *ret, struct err *err)
 {
 	struct host host = {.page_bytes = sysconf(_SC_PAGESIZE)};
@@ -155,6 +164,7 @@ int host_read(struct host *ret, struct err *err)
 	host.landlock_abi = abi > 0 ? (int)abi : 0;
 	if ((rc = read_hierarchies(&host, err)) < 0 || (rc = read_namespaces(&host, err)) < 0)
 		return rc;
+	derive_peaks(&host);
 	*ret = host;
 	return 0;
 }

@@ -28,6 +28,7 @@ struct host {
 	bool unified;                   /* a v2 hierarchy is mounted */
 	char unified_mount[HOST_MOUNT_MAX];
 	struct host_controller controllers[CONTROLLER_COUNT];
+	bool memory_peak, pids_peak;    /* a group of the controller has a peak counter */
 	ino_t namespaces[NS_COUNT];     /* our own */
 	int64_t page_bytes;
 };

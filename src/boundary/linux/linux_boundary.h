@@ -75,6 +75,9 @@ struct linux_boundary {
 /* boundary.c: the vtable. */
 int linux_boundary_open(struct linux_provider *provider, struct boundary **ret, struct err *err);
 
+/* require.c. ERR_UNENFORCEABLE names the property that is not there. */
+int linux_check_require(const struct host *host, const struct plan *plan, struct err *err);
+
 /* spare.c: what does not depend on a plan, taken from what was made ahead, or made now. */
 void linux_spare_make(struct linux_provider *provider);
 void linux_spare_done(struct linux_provider *provider);
