@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -215,6 +216,11 @@ int worker_answer(struct worker *worker, enum request_kind kind, struct reply *r
 	bool succeeded = ret->error.code == 0;
 	worker->phase = protocol_next(worker->phase, kind, succeeded, kind == REQUEST_OBSERVE && succeeded ? &ret->event : NULL);
 	return 0;
+}
+
+void worker_dismiss(struct worker *worker)
+{
+	shutdown(worker->channel.fd, SHUT_WR);
 }
 
 void worker_reap_orphans(void)

@@ -59,7 +59,7 @@ void keeper_free(struct keeper *keeper);
 
 struct keeper_once {
 	struct keeper *keeper;
-	struct worker *worker;       /* may be NULL when plan is */
+	struct worker *worker;       /* its only run: it is dismissed at the end, and still the caller's. May be NULL when plan is */
 	/* When the worker dies, the attempt is recovered at once by this process, through a provider of its own. NULL: that is left to the
 	 * next recovery, and the result is provisional. */
 	const struct provider_factory *factory;

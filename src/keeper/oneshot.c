@@ -286,6 +286,8 @@ int keeper_run_once(const struct keeper_once *given, struct keeper_result *ret, 
 		result = given->plan ? run_plan(&once, err) : run_refused_plan(&once, err);
 	if (once.boundary)
 		once.boundary->ops->free(once.boundary);
+	if (given->worker)
+		worker_dismiss(given->worker);
 	buf_done(&once.labels);
 	if (result < 0)
 		keeper_result_done(&made);

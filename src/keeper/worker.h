@@ -49,5 +49,8 @@ int worker_answer(struct worker *worker, enum request_kind kind, struct reply *r
 /* Was worker_interrupt called since the last time? Then it is forgotten. */
 bool worker_take_interrupt(struct worker *worker);
 
+/* Nothing more will be asked: the worker goes while its keeper does the rest. worker_free reaps it. */
+void worker_dismiss(struct worker *worker);
+
 /* Reaps what a dead worker left to us as the subreaper: its guest inits, which end by themselves when it is gone. Never waits. */
 void worker_reap_orphans(void);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,14 @@ static void a_run_is_driven_to_its_seal(void **state)
 	assert_true(scene->saw_captures);
 	capture_get_state(scene->result.standard_output, &captured);
 	assert_int_equal(captured.kept_bytes, 13);
+}
+
+static void the_worker_goes_when_its_run_is_over(void **state)
+{
+	struct scene *scene = *state;
+	ends_sealed(scene, VERDICT_FAILED, "exit_code");
+	assert_int_equal(await_end(scene->worker->pidfd), CLD_EXITED * 1000);
+	scene->worker->reaped = true;
 }
 
 static void a_refused_plan_is_sealed_without_a_worker(void **state)
@@ -312,6 +321,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ONCE_TEST(a_run_is_driven_to_its_seal),
+		ONCE_TEST(the_worker_goes_when_its_run_is_over),
 		ONCE_TEST(a_refused_plan_is_sealed_without_a_worker),
 		ONCE_TEST(a_profile_that_policy_does_not_know_is_refused),
 		ONCE_TEST(a_worker_that_cannot_open_leaves_nothing_in_the_ledger),
