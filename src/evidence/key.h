@@ -1,4 +1,4 @@
-/* key.h - the keeper's Ed25519 key (RFC 8032, by libcrypto): made at first use, 0600, in the ledger's directory. */
+/* key.h - the keeper's Ed25519 key (RFC 8032, by libsodium): made at first use, 0600, in the ledger's directory. */
 #pragma once
 
 #include <stdint.h>
@@ -12,10 +12,6 @@ struct key;
  * somebody else could read or has made it. */
 int key_open(int dir, struct key **ret, struct err *err);
 void key_free(struct key *key);
-
-/* Optional: pays now for what the first signature of a process would otherwise pay (0.5 ms of libcrypto's). For a moment in which nobody
- * waits, such as while the guest runs. */
-int key_warm(struct key *key, struct err *err);
 
 const uint8_t *key_public(const struct key *key);  /* 32 bytes */
 const char *key_fingerprint(const struct key *key);/* hex SHA-256 of the public key */

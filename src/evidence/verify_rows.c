@@ -185,8 +185,8 @@ static void report_absent(struct verifier *verifier, const struct absent *absent
 		const json_t *is = json_object_get(found->json, column);
 
 		if (!image_column_equal(value, is))
-			verify_problem(verifier, absent->sealed->run, "%s.%s: of %s is %s, but was sealed as %s", absent->table, column,
-			               label, shown(is, now), shown(value, then));
+			verify_problem(verifier, absent->sealed->run, "%s.%s: of %s is %s, but was sealed as %s", absent->table,
+			               column, label, shown(is, now), shown(value, then));
 	}
 }
 

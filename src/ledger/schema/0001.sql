@@ -103,13 +103,17 @@ CREATE TABLE seal (
 	PRIMARY KEY (key, seal_seq)
 ) STRICT, WITHOUT ROWID;
 
--- Append-only, all of it.
+-- Append-only, all of it. INSERT OR REPLACE deletes without asking a DELETE trigger, so what it would replace refuses it.
 CREATE TRIGGER ledger_single BEFORE INSERT ON ledger WHEN EXISTS (SELECT 1 FROM ledger)
 BEGIN SELECT raise(ABORT, 'a ledger has one genesis'); END;
 CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger BEGIN SELECT raise(ABORT, 'ledger is append-only'); END;
 CREATE TRIGGER ledger_no_delete BEFORE DELETE ON ledger BEGIN SELECT raise(ABORT, 'ledger is append-only'); END;
+CREATE TRIGGER owner_insert BEFORE INSERT ON owner WHEN EXISTS (SELECT 1 FROM owner WHERE owner_id = NEW.owner_id)
+BEGIN SELECT raise(ABORT, 'owner is append-only'); END;
 CREATE TRIGGER owner_no_update BEFORE UPDATE ON owner BEGIN SELECT raise(ABORT, 'owner is append-only'); END;
 CREATE TRIGGER owner_no_delete BEFORE DELETE ON owner BEGIN SELECT raise(ABORT, 'owner is append-only'); END;
+CREATE TRIGGER run_insert BEFORE INSERT ON run WHEN EXISTS (SELECT 1 FROM run WHERE run_id = NEW.run_id)
+BEGIN SELECT raise(ABORT, 'run is append-only'); END;
 CREATE TRIGGER run_no_update BEFORE UPDATE ON run BEGIN SELECT raise(ABORT, 'run is append-only'); END;
 CREATE TRIGGER run_no_delete BEFORE DELETE ON run BEGIN SELECT raise(ABORT, 'run is append-only'); END;
 CREATE TRIGGER attempt_no_delete BEFORE DELETE ON attempt BEGIN SELECT raise(ABORT, 'attempt is append-only'); END;
@@ -126,6 +130,8 @@ CREATE TRIGGER record_no_update BEFORE UPDATE ON record BEGIN SELECT raise(ABORT
 CREATE TRIGGER record_no_delete BEFORE DELETE ON record BEGIN SELECT raise(ABORT, 'record is append-only'); END;
 CREATE TRIGGER stream_no_update BEFORE UPDATE ON stream BEGIN SELECT raise(ABORT, 'stream is append-only'); END;
 CREATE TRIGGER stream_no_delete BEFORE DELETE ON stream BEGIN SELECT raise(ABORT, 'stream is append-only'); END;
+CREATE TRIGGER key_insert BEFORE INSERT ON key WHEN EXISTS (SELECT 1 FROM key WHERE key = NEW.key)
+BEGIN SELECT raise(ABORT, 'key is append-only'); END;
 CREATE TRIGGER key_no_update BEFORE UPDATE ON key BEGIN SELECT raise(ABORT, 'key is append-only'); END;
 CREATE TRIGGER key_no_delete BEFORE DELETE ON key BEGIN SELECT raise(ABORT, 'key is append-only'); END;
 CREATE TRIGGER seal_no_update BEFORE UPDATE ON seal BEGIN SELECT raise(ABORT, 'seal is append-only'); END;
@@ -141,6 +147,8 @@ BEGIN SELECT raise(ABORT, 'only the state of an unsealed attempt changes'); END;
 CREATE TRIGGER attempt_insert BEFORE INSERT ON attempt
 WHEN NEW.state = 'sealed' OR EXISTS (SELECT 1 FROM launch_intent WHERE run_id = NEW.run_id)
 	OR EXISTS (SELECT 1 FROM seal WHERE run_id = NEW.run_id)
+	OR EXISTS (SELECT 1 FROM attempt WHERE attempt_id = NEW.attempt_id OR boundary_id = NEW.boundary_id)
+	OR NEW.number <> 1 + (SELECT coalesce(max(number), 0) FROM attempt WHERE run_id = NEW.run_id)
 BEGIN SELECT raise(ABORT, 'no further attempt of this run'); END;
 
 CREATE TRIGGER lease_insert BEFORE INSERT ON lease
@@ -156,13 +164,16 @@ WHEN NEW.attempt_id <> OLD.attempt_id OR NEW.generation <> OLD.generation OR NEW
 BEGIN SELECT raise(ABORT, 'only the renewals of a lease that holds grow'); END;
 
 CREATE TRIGGER launch_intent_insert BEFORE INSERT ON launch_intent
-WHEN EXISTS (SELECT 1 FROM cancellation WHERE run_id = NEW.run_id)
+WHEN EXISTS (SELECT 1 FROM launch_intent WHERE run_id = NEW.run_id)
+	OR EXISTS (SELECT 1 FROM cancellation WHERE run_id = NEW.run_id)
 	OR NOT EXISTS (SELECT 1 FROM attempt WHERE attempt_id = NEW.attempt_id AND run_id = NEW.run_id AND state <> 'sealed')
 	OR NEW.generation <> (SELECT max(generation) FROM lease WHERE attempt_id = NEW.attempt_id)
-BEGIN SELECT raise(ABORT, 'a cancelled run, a sealed attempt or an old lease launches nothing'); END;
+BEGIN SELECT raise(ABORT, 'a run is launched once, by the lease that holds, unless it is cancelled or sealed'); END;
 
-CREATE TRIGGER cancellation_insert BEFORE INSERT ON cancellation WHEN EXISTS (SELECT 1 FROM seal WHERE run_id = NEW.run_id)
-BEGIN SELECT raise(ABORT, 'a sealed run is not cancelled'); END;
+CREATE TRIGGER cancellation_insert BEFORE INSERT ON cancellation
+WHEN EXISTS (SELECT 1 FROM seal WHERE run_id = NEW.run_id)
+	OR EXISTS (SELECT 1 FROM cancellation WHERE run_id = NEW.run_id)
+BEGIN SELECT raise(ABORT, 'a run is cancelled once, before its seal'); END;
 
 CREATE TRIGGER record_insert BEFORE INSERT ON record
 WHEN NEW.seq <> 1 + (SELECT coalesce(max(seq), 0) FROM record WHERE attempt_id = NEW.attempt_id)
@@ -171,11 +182,13 @@ BEGIN SELECT raise(ABORT, 'records follow one another, and none follows the rows
 
 CREATE TRIGGER stream_insert BEFORE INSERT ON stream
 WHEN EXISTS (SELECT 1 FROM seal WHERE run_id = (SELECT run_id FROM attempt WHERE attempt_id = NEW.attempt_id))
+	OR EXISTS (SELECT 1 FROM stream WHERE attempt_id = NEW.attempt_id AND name = NEW.name)
 BEGIN SELECT raise(ABORT, 'a sealed run gets no stream'); END;
 
 -- The rows record is the last one, so what it covers was final.
 CREATE TRIGGER seal_insert BEFORE INSERT ON seal
 WHEN NEW.seal_seq <> 1 + (SELECT coalesce(max(seal_seq), 0) FROM seal WHERE key = NEW.key)
+	OR EXISTS (SELECT 1 FROM seal WHERE run_id = NEW.run_id)
 	OR NOT EXISTS (SELECT 1 FROM attempt WHERE attempt_id = NEW.attempt_id AND run_id = NEW.run_id AND state = 'sealed')
 	OR (SELECT kind FROM record WHERE attempt_id = NEW.attempt_id ORDER BY seq DESC LIMIT 1) IS NOT 'rows'
-BEGIN SELECT raise(ABORT, 'a seal is next in its chain and closes a sealed attempt'); END;
+BEGIN SELECT raise(ABORT, 'a seal is next in its chain and closes a sealed attempt, once'); END;

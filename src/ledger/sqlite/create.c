@@ -126,7 +126,7 @@ static int migrate(struct sqlite_ledger *ledger, int64_t version, struct err *er
 	return db_end(&ledger->db, r, err);
 }
 
-/* The version of the ledger; 0 for a file that is still empty. */
+/* The version of the ledger; 0 for a file that is still empty. Within a transaction, or a creator comes between two answers. */
 static int read_version(struct db *db, int64_t *ret, struct err *err)
 {
 	int64_t application = 0, version = 0, tables = 0;
@@ -161,6 +161,23 @@ static int switch_to_wal(struct db *db, struct err *err)
 	return r;
 }
 
+/* Its version, and if that is ours its id. */
+static int inspect(struct sqlite_ledger *ledger, int64_t *ret_version, struct err *err)
+{
+	int64_t version = 0;
+	int r = db_begin_read(&ledger->db, err);
+
+	if (r < 0)
+		return r;
+	r = read_version(&ledger->db, &version, err);
+	if (r == 0 && version == ledger_schema_version)
+		r = load_genesis(ledger, err);
+	r = db_end_read(&ledger->db, r, err);
+	if (r == 0)
+		*ret_version = version;
+	return r;
+}
+
 static int create_or_migrate(struct sqlite_ledger *ledger, struct err *err)
 {
 	FD_AUTO int lock = openat(ledger->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -172,18 +189,20 @@ static int create_or_migrate(struct sqlite_ledger *ledger, struct err *err)
 	while (flock(lock, LOCK_EX) < 0)
 		if (errno != EINTR)
 			return err_sys(err, errno, "ledger: cannot lock the directory");
-	r = read_version(&ledger->db, &version, err);
+	r = inspect(ledger, &version, err);
 	if (r < 0 || version == ledger_schema_version)
 		return r;
 	if (version == 0)
 		r = switch_to_wal(&ledger->db, err);
-	return r < 0 ? r : migrate(ledger, version, err);
+	if (r == 0)
+		r = migrate(ledger, version, err);
+	return r < 0 ? r : inspect(ledger, &version, err);
 }
 
 int ledger_prepare(struct sqlite_ledger *ledger, struct err *err)
 {
 	int64_t version = 0;
-	int r = read_version(&ledger->db, &version, err);
+	int r = inspect(ledger, &version, err);
 
 	if (r == 0 && version < ledger_schema_version) {
 		if (ledger->options.read_only)
@@ -191,8 +210,6 @@ int ledger_prepare(struct sqlite_ledger *ledger, struct err *err)
 			               "ledger: not made yet, or of an older schema");
 		r = create_or_migrate(ledger, err);
 	}
-	if (r == 0)
-		r = load_genesis(ledger, err);
 	if (r < 0 || ledger->options.read_only)
 		return r;
 	return check_identity(ledger, err);

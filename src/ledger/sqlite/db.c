@@ -219,6 +219,18 @@ int db_end(struct db *db, int result, struct err *err)
 	return result;
 }
 
+int db_begin_read(struct db *db, struct err *err)
+{
+	return db_script(db, "BEGIN", err);
+}
+
+int db_end_read(struct db *db, int result, struct err *err)
+{
+	int r = db_script(db, "COMMIT", result < 0 ? NULL : err);
+
+	return result < 0 ? result : r;
+}
+
 const char *db_column_text(sqlite3_stmt *statement, int column)
 {
 	const unsigned char *text = sqlite3_column_text(statement, column);

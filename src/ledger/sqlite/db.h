@@ -128,6 +128,10 @@ int db_begin(struct db *db, bool durable, struct err *err);
 /* Commits when `result` is 0, else rolls back. Returns the result of the whole. */
 int db_end(struct db *db, int result, struct err *err);
 
+/* One snapshot for several reads. */
+int db_begin_read(struct db *db, struct err *err);
+int db_end_read(struct db *db, int result, struct err *err);
+
 /* Columns. Text is never NULL; it is borrowed until the statement moves on. */
 const char *db_column_text(sqlite3_stmt *statement, int column);
 /* ERR_DAMAGED when it is no digest. */

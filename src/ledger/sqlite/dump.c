@@ -132,13 +132,12 @@ int ledger_dump(struct ledger *base, int (*row)(void *context, const char *table
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
 	const struct dump_sink sink = {.row = row, .context = context};
-	/* One snapshot for all tables. */
-	int r = db_script(&ledger->db, "BEGIN", err);
+	int r = db_begin_read(&ledger->db, err);
 
 	if (r < 0)
 		return r;
 	r = check_tables(&ledger->db, err);
 	if (r == 0)
 		r = dump_tables(&ledger->db, &sink, err);
-	return db_end(&ledger->db, r, err);
+	return db_end_read(&ledger->db, r, err);
 }
