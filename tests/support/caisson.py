@@ -3,6 +3,7 @@
 CAISSON_BIN names the program (default build/caisson), CAISSON_FAULT_BIN the one with fault points (default build-fault/caisson).
 """
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -186,19 +187,19 @@ class Caisson:
         return os.path.join(self.ledger, "ledger.db")
 
     def rows(self, query):
-        """Rows of a read-only query on the ledger's own file, as dicts; none when there is no file yet."""
+        """Rows of a query on the ledger's own file, as dicts; none when it is not made yet."""
         if not os.path.exists(self.database()):
             return []
-        connection = sqlite3.connect(f"file:{self.database()}?mode=ro", uri=True, timeout=10)
-        try:
+        # Not mode=ro: a reader must be able to take up the WAL of a process that was killed.
+        with contextlib.closing(sqlite3.connect(f"file:{self.database()}?mode=rw", uri=True, timeout=10)) as connection:
             connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(query)]
-        except sqlite3.OperationalError as error:
-            if "no such table" in str(error):
-                return []  # the ledger is just being made
-            raise
-        finally:
-            connection.close()
+            connection.execute("PRAGMA query_only = 1")
+            try:
+                return [dict(row) for row in connection.execute(query)]
+            except sqlite3.OperationalError as error:
+                if "no such table" in str(error):
+                    return []
+                raise
 
     def attempts(self):
         return self.rows("SELECT * FROM attempt")
