@@ -1,7 +1,7 @@
 /* actions.c - what each action of the lifecycle does to boundary and ledger, and which event comes of it.
  *
- * An effect's intent is in the ledger before it (contract R2): those up to enroll, and cleanup, in the accept transaction; the launch
- * in one of its own. The observation waits in the journal for the next commit. So a short run has three transactions: accept,
+ * An effect's intent is in the ledger before it (contract R2): those up to enroll, and cleanup, in the accept transaction; the
+ * launch's in one of its own. The observation waits in the journal for the next commit. So a short run has three transactions: accept,
  * intent, seal. */
 #include "runner/drive.h"
 

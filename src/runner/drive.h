@@ -71,8 +71,8 @@ int drive_carry(struct drive *drive, const struct life_event *first, struct err 
 int64_t drive_now(struct drive *drive);
 struct boundary_identity drive_identity(const struct drive *drive);
 
-/* What came of an action, or of listening. CAME_FAILURE: the lease is lost or the ledger failed; err is set, and nothing further may
- * be done by us (R7). */
+/* What came of an action, or of listening. CAME_FAILURE: the lease is lost or the ledger failed; err is set, and nothing further
+ * may be done by us (R7). */
 enum drive_came { CAME_NOTHING, CAME_EVENT, CAME_FAILURE };
 
 /* actions.c: performs one action. */

@@ -1,6 +1,6 @@
 /* fixture_linux.c - the native boundary for the contract suite: stories as shell scripts, the kernel's own files as the host.
  *
- * Needs root. CAISSON_INIT names guest init's program. The cgroup parent is the test's own, so that nothing of anybody else is met. */
+ * Needs root. CAISSON_INIT names guest init's program. The cgroup parent is the test's own: nothing of anybody else is met. */
 #include "fixture.h"
 
 #include <ftw.h>

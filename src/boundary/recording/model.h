@@ -68,6 +68,8 @@ struct recording_boundary {
 
 /* units.c */
 struct recording_unit *recording_unit_find(const struct recording_world *world, const struct boundary_identity *identity);
+/* Is this boundary there as another ledger's? Partial identity, which nobody touches (R10). */
+bool recording_unit_is_foreign(const struct recording_world *world, const struct boundary_identity *identity);
 int recording_unit_make(struct recording_world *world, const struct boundary_identity *identity, struct recording_unit **ret,
                         struct err *err);
 int recording_unit_alive(const struct recording_unit *unit); /* descendants */

@@ -28,22 +28,14 @@ void recording_abandon(struct boundary *boundary)
 	free(boundary);
 }
 
-static bool same_half(const struct recording_unit *unit, const struct boundary_identity *identity)
-{
-	return unit->exists && !strcmp(unit->identity.boundary_id, identity->boundary_id) &&
-	       strcmp(unit->identity.ledger_id, identity->ledger_id) != 0;
-}
-
 static int provider_recover(void *provider, const struct boundary_identity *identity, int64_t cleanup_ms, int *survivors,
                             struct err *err)
 {
 	struct recording_world *world = provider;
 	(void)cleanup_ms; /* virtual time: nothing takes long */
-	for (size_t i = 0; i < world->unit_count; i++) {
-		if (same_half(world->units[i], identity)) {
-			recording_trace(world, "recover", err_code_name(ERR_FOREIGN));
-			return err_set(err, ERR_FOREIGN, "boundary %s belongs to another ledger", identity->boundary_id);
-		}
+	if (recording_unit_is_foreign(world, identity)) {
+		recording_trace(world, "recover", err_code_name(ERR_FOREIGN));
+		return err_set(err, ERR_FOREIGN, "boundary %s belongs to another ledger", identity->boundary_id);
 	}
 	int killed = 0;
 	struct recording_unit *unit = recording_unit_find(world, identity);

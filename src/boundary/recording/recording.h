@@ -1,4 +1,4 @@
-/* recording.h - the recording boundary: a deterministic model in memory that follows a script and checks the contract at every call.
+/* recording.h - the recording boundary: a deterministic model in memory that follows a script and checks every call.
  *
  * A world stands for the host: it holds the units (main, descendants, output handles, resources) by identity, and outlives the
  * boundary objects, so that what one left behind can be recovered by another. Time is virtual: observe jumps to the next scripted

@@ -72,6 +72,16 @@ struct recording_unit *recording_unit_find(const struct recording_world *world, 
 	return NULL;
 }
 
+bool recording_unit_is_foreign(const struct recording_world *world, const struct boundary_identity *identity)
+{
+	for (size_t i = 0; i < world->unit_count; i++) {
+		const struct boundary_identity *known = &world->units[i]->identity;
+		if (world->units[i]->exists && !strcmp(known->boundary_id, identity->boundary_id))
+			return strcmp(known->ledger_id, identity->ledger_id) != 0;
+	}
+	return false;
+}
+
 int recording_unit_make(struct recording_world *world, const struct boundary_identity *identity, struct recording_unit **ret,
                         struct err *err)
 {

@@ -50,7 +50,8 @@ static int commit_launch_intent(struct ledger *ledger, const char *attempt_id, c
 	if (s->before_intent)
 		s->before_intent(s->inner, s->context);
 	int rc = count(s, LEDGER_SHIM_INTENT, err);
-	return rc < 0 ? rc : s->inner->ops->commit_launch_intent(s->inner, attempt_id, owner_id, generation, records, record_count, err);
+	return rc < 0 ? rc
+	              : s->inner->ops->commit_launch_intent(s->inner, attempt_id, owner_id, generation, records, record_count, err);
 }
 
 static int request_cancel(struct ledger *ledger, const char *run_id, bool *ret_sealed, struct err *err)

@@ -44,8 +44,8 @@ void stage_assert_verdict(const struct stage *stage, enum verdict_kind kind, con
 	if (stage->run.rc < 0)
 		fail_msg("runner: %s", stage->run.err.text);
 	if (verdict->kind != kind || strcmp(verdict->reason, reason) != 0)
-		fail_msg("%s/%s (%s) instead of %s/%s", verdict_name(verdict->kind), verdict->reason, verdict->detail, verdict_name(kind),
-		         reason);
+		fail_msg("%s/%s (%s) instead of %s/%s", verdict_name(verdict->kind), verdict->reason, verdict->detail,
+		         verdict_name(kind), reason);
 }
 
 bool stage_is_recorded(struct stage *stage, const char *kind)

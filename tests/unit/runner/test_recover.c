@@ -133,7 +133,8 @@ static void recorded_cancellation_is_kept(void **state)
 		begin(&stage);
 		if (intent)
 			wrote(&stage, NULL, "launch_intent", "{}");
-		assert_int_equal(stage.ledger.inner->ops->request_cancel(stage.ledger.inner, stage.run.attempt.run_id, &sealed, NULL), 0);
+		assert_int_equal(
+			stage.ledger.inner->ops->request_cancel(stage.ledger.inner, stage.run.attempt.run_id, &sealed, NULL), 0);
 		recover(&stage, &result);
 		assert_outcome(&result, VERDICT_CANCELLED, "cancel_requested");
 		free(result.receipt);
@@ -147,13 +148,15 @@ static void evidence_and_stop_cause_are_read_back(void **state)
 	struct runner_result result;
 	(void)state;
 	begin(&stage);
-	wrote(&stage, NULL, "enrolled", "{\"evidence\":[{\"detail\":\"mode 2\",\"grade\":\"attested\",\"name\":\"seccomp.mode\"}]}");
+	wrote(&stage, NULL, "enrolled",
+	      "{\"evidence\":[{\"detail\":\"mode 2\",\"grade\":\"attested\",\"name\":\"seccomp.mode\"}]}");
 	wrote(&stage, NULL, "launch_intent", "{}");
 	wrote(&stage, NULL, "launched", "{\"at_ns\":1000000}");
 	wrote(&stage, "running", "limit", "{\"at_ns\":501000000,\"cause\":\"wall\"}");
 	recover(&stage, &result);
 	assert_outcome(&result, VERDICT_TIMED_OUT, "wall_limit");
-	assert_receipt(&result, "boundary.evidence", "[{\"detail\": \"mode 2\", \"grade\": \"attested\", \"name\": \"seccomp.mode\"}]");
+	assert_receipt(&result, "boundary.evidence",
+	               "[{\"detail\": \"mode 2\", \"grade\": \"attested\", \"name\": \"seccomp.mode\"}]");
 	assert_receipt(&result, "boundary.layers", "[\"seccomp\"]");
 	free(result.receipt);
 	stage_close(&stage);

@@ -114,7 +114,8 @@ static void drain_before_the_end_is_refused(void **state)
 	(void)state;
 	begin(&stage, NULL);
 	launch(&stage);
-	assert_violated(&stage, stage.boundary->ops->drain(stage.boundary, &drain, NULL), "drain called on a boundary that is launched");
+	assert_violated(&stage, stage.boundary->ops->drain(stage.boundary, &drain, NULL),
+	                "drain called on a boundary that is launched");
 }
 
 static void verification_before_cleanup_is_refused(void **state)
