@@ -117,8 +117,8 @@ int fixture_append(struct ledger_fixture *fixture, const struct ledger_attempt *
 	struct ledger_record record = {.at_ms = clock_wall_ms(), .body = "{\"note\":\"a record of the test\"}"};
 
 	snprintf(record.kind, sizeof record.kind, "%s", kind);
-	return fixture->ledger->ops->append(fixture->ledger, attempt->attempt_id, fixture->owner.owner_id, attempt->generation, state,
-	                                    &record, 1, false, err);
+	return fixture->ledger->ops->append(fixture->ledger, attempt->attempt_id, fixture->owner.owner_id, attempt->generation,
+	                                    state, &record, 1, false, err);
 }
 
 int fixture_intent(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, struct err *err)
@@ -148,17 +148,37 @@ static int build(void *context, const struct ledger_seal_numbers *numbers, struc
 	JSON_AUTO json_t *layers = json_pack("[s, s]", "pid", "net");
 	JSON_AUTO json_t *evidence = json_pack("[{s:s, s:s, s:s}]", "name", "seccomp", "grade", "observed", "detail", "mode 2");
 	JSON_AUTO json_t *limits = json_pack("{s:i}", "wall_ms", 10000);
-	struct receipt receipt = {
-		.run_id = sealing->attempt->run_id, .attempt_id = sealing->attempt->attempt_id, .owner = "uid:0",
-		.verdict = "succeeded", .reason = "", .detail = "", .limits = limits, .wall_ms = 12, .cpu_user_ms = 3, .cpu_system_ms = 1,
-		.memory_peak_bytes = 1048576, .memory_peak_anon_sampled_bytes = -1, .pids_peak = 1,
-		.standard_output = stream_of(&sealing->streams[0]), .standard_error = stream_of(&sealing->streams[1]),
-		.boundary_kind = "linux", .layers = layers, .evidence = evidence, .verified_empty = true, .has_plan = true,
-		.lease_generations = numbers->lease_generations,
-		.times = {.admitted_at = 1764450000000, .launched_at = 1764450000004, .exited_at = 1764450000016,
-		          .sealed_at = 1764450000018, .drain_ms = 0, .cleanup_ms = 2},
-		.last_record = numbers->last_record, .ledger_id = sealing->fixture->ledger->ops->id(sealing->fixture->ledger),
-		.seal_seq = numbers->seal_seq, .previous_seal = numbers->previous};
+	struct receipt receipt = {.run_id = sealing->attempt->run_id,
+	                          .attempt_id = sealing->attempt->attempt_id,
+	                          .owner = "uid:0",
+	                          .verdict = "succeeded",
+	                          .reason = "",
+	                          .detail = "",
+	                          .limits = limits,
+	                          .wall_ms = 12,
+	                          .cpu_user_ms = 3,
+	                          .cpu_system_ms = 1,
+	                          .memory_peak_bytes = 1048576,
+	                          .memory_peak_anon_sampled_bytes = -1,
+	                          .pids_peak = 1,
+	                          .standard_output = stream_of(&sealing->streams[0]),
+	                          .standard_error = stream_of(&sealing->streams[1]),
+	                          .boundary_kind = "linux",
+	                          .layers = layers,
+	                          .evidence = evidence,
+	                          .verified_empty = true,
+	                          .has_plan = true,
+	                          .lease_generations = numbers->lease_generations,
+	                          .times = {.admitted_at = 1764450000000,
+	                                    .launched_at = 1764450000004,
+	                                    .exited_at = 1764450000016,
+	                                    .sealed_at = 1764450000018,
+	                                    .drain_ms = 0,
+	                                    .cleanup_ms = 2},
+	                          .last_record = numbers->last_record,
+	                          .ledger_id = sealing->fixture->ledger->ops->id(sealing->fixture->ledger),
+	                          .seal_seq = numbers->seal_seq,
+	                          .previous_seal = numbers->previous};
 	int r;
 
 	digest_of(manifest_text, strlen(manifest_text), &receipt.manifest);
@@ -175,7 +195,11 @@ static int build(void *context, const struct ledger_seal_numbers *numbers, struc
 int fixture_seal(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, const char *text, struct err *err)
 {
 	struct ledger_stream streams[] = {
-		{.name = "stdout", .bytes = (int64_t)strlen(text), .kept_bytes = (int64_t)strlen(text), .drained = true, .data = text},
+		{.name = "stdout",
+	         .bytes = (int64_t)strlen(text),
+	         .kept_bytes = (int64_t)strlen(text),
+	         .drained = true,
+	         .data = text},
 		{.name = "stderr", .drained = true, .data = ""},
 	};
 	const struct ledger_record record = {.at_ms = clock_wall_ms(), .kind = "cleaned", .body = "{\"verified_empty\":true}"};
@@ -199,8 +223,8 @@ void fixture_run(struct ledger_fixture *fixture, struct ledger_attempt *ret)
 	struct err err = ERR_INIT;
 
 	fixture_accept(fixture, ret);
-	if (fixture_append(fixture, ret, "prepared", "preparing", &err) < 0 || fixture_append(fixture, ret, "enrolled", "enrolled", &err) < 0 ||
-	    fixture_intent(fixture, ret, &err) < 0 || fixture_append(fixture, ret, "exited", "exited", &err) < 0 ||
-	    fixture_seal(fixture, ret, "hello\n", &err) < 0)
+	if (fixture_append(fixture, ret, "prepared", "preparing", &err) < 0 ||
+	    fixture_append(fixture, ret, "enrolled", "enrolled", &err) < 0 || fixture_intent(fixture, ret, &err) < 0 ||
+	    fixture_append(fixture, ret, "exited", "exited", &err) < 0 || fixture_seal(fixture, ret, "hello\n", &err) < 0)
 		fail_msg("%s", err.text);
 }

@@ -88,9 +88,10 @@ static void seal_runs(struct stage *stage)
 	assert_int_equal(fixture_intent(&stage->fixture, &attempt, &err), 0);
 	fixture_close(&stage->fixture);
 	fixture_open(&heir, stage->fixture.path, false);
-	assert_int_equal(heir.ledger->ops->take_over(heir.ledger, attempt.attempt_id, heir.owner.owner_id, &attempt.generation, &err),
+	assert_int_equal(
+		heir.ledger->ops->take_over(heir.ledger, attempt.attempt_id, heir.owner.owner_id, &attempt.generation, &err), 0);
+	assert_int_equal(heir.ledger->ops->renew(heir.ledger, attempt.attempt_id, heir.owner.owner_id, attempt.generation, &err),
 	                 0);
-	assert_int_equal(heir.ledger->ops->renew(heir.ledger, attempt.attempt_id, heir.owner.owner_id, attempt.generation, &err), 0);
 	assert_int_equal(fixture_seal(&heir, &attempt, "taken over\n", &err), 0);
 	memcpy(stage->trust, key_fingerprint(heir.key), sizeof stage->trust);
 	fixture_close(&heir);
@@ -324,7 +325,8 @@ static void change(sqlite3 *db, const struct cell *cell, bool at_end)
 	sql(db,
 	    "UPDATE \"%w\" SET \"%w\" = (SELECT %s FROM (SELECT \"%w\" AS old))"
 	    " WHERE (%s) = (SELECT %s FROM \"%w\" ORDER BY %s LIMIT 1 OFFSET %lld)",
-	    cell->table, cell->column, values[at_end], cell->column, key.data, key.data, cell->table, key.data, (long long)cell->row);
+	    cell->table, cell->column, values[at_end], cell->column, key.data, key.data, cell->table, key.data,
+	    (long long)cell->row);
 	assert_int_equal(sqlite3_changes(db), 1);
 }
 
@@ -347,8 +349,10 @@ static void each_changed_column_of_each_row_is_named(void **state)
 		sqlite3_close(db);
 		assert_nothing_else_named(stage, expected);
 	}
-	print_message("%zu values (each column of each row of each table) changed in 2 ways: %zu times exactly that column was named; "
-	              "derived columns that are not named: none\n", cells->count, 2 * cells->count);
+	print_message(
+		"%zu values (each column of each row of each table) changed in 2 ways: %zu times exactly that column was named; "
+		"derived columns that are not named: none\n",
+		cells->count, 2 * cells->count);
 	free(cells);
 }
 
@@ -410,12 +414,14 @@ static void two_swapped_seals_are_noticed(void **state)
 	const struct stage *stage = *state;
 	sqlite3 *db = tamper(stage);
 
-	sql(db, "CREATE TEMP TABLE two AS SELECT seal_seq, receipt FROM seal WHERE seal_seq IN (2, 3);"
-	        "UPDATE seal SET receipt = (SELECT receipt FROM two WHERE two.seal_seq = 5 - seal.seal_seq) WHERE seal_seq IN (2, 3)");
+	sql(db,
+	    "CREATE TEMP TABLE two AS SELECT seal_seq, receipt FROM seal WHERE seal_seq IN (2, 3);"
+	    "UPDATE seal SET receipt = (SELECT receipt FROM two WHERE two.seal_seq = 5 - seal.seal_seq) WHERE seal_seq IN (2, 3)");
 	sqlite3_close(db);
 	assert_named(stage, "seal.run_id: is not what the receipt says");
 	db = tamper(stage);
-	sql(db, "UPDATE seal SET seal_seq = -seal_seq WHERE seal_seq IN (2, 3); UPDATE seal SET seal_seq = 5 + seal_seq WHERE seal_seq < 0");
+	sql(db, "UPDATE seal SET seal_seq = -seal_seq WHERE seal_seq IN (2, 3); UPDATE seal SET seal_seq = 5 + seal_seq WHERE "
+	        "seal_seq < 0");
 	sqlite3_close(db);
 	assert_named(stage, "seal.seal_seq: is not what the receipt says");
 }
@@ -453,7 +459,8 @@ static void forge(void *context, const char *run, const char *text)
 	assert_int_equal(json_canonical(receipt, &signed_text, &err), 0);
 	digest_of(signed_text.data, signed_text.len, &forger->previous);
 	forger->first = false;
-	sql(forger->db, "UPDATE seal SET key = %Q, receipt = %Q WHERE run_id = %Q", key_fingerprint(forger->key), signed_text.data, run);
+	sql(forger->db, "UPDATE seal SET key = %Q, receipt = %Q WHERE run_id = %Q", key_fingerprint(forger->key), signed_text.data,
+	    run);
 }
 
 static void what_a_fresh_key_signed_needs_trust_or_head(void **state)

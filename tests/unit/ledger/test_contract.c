@@ -281,8 +281,8 @@ static void seals_of_a_key_form_one_chain(void **state)
 	}
 }
 
-/* Another process with an owner of its own, that accepts a run and then waits until its standard input closes. It is this program again,
- * executed: a forked child must not use SQLite where its parent has. */
+/* Another process with an owner of its own, that accepts a run and then waits until its standard input closes. It is this program
+ * again, executed: a forked child must not use SQLite where its parent has. */
 struct other_keeper {
 	pid_t pid;
 	int release, ready;

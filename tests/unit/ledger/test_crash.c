@@ -1,4 +1,4 @@
-/* test_crash.c - many processes at once, and processes killed in the middle: each commit is whole or absent, and everything verifies. */
+/* test_crash.c - many processes at once, and some killed in the middle: each commit is whole or absent, everything verifies. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -150,7 +150,8 @@ static void what_was_acknowledged_outlives_a_kill_in_the_middle(void **state)
 	check_whole(fixture, &report);
 	assert_true(report.sealed >= acknowledged);
 	assert_true(report.unsealed <= KILLS);
-	print_message("%d kills: %lld runs sealed, %lld left unsealed\n", KILLS, (long long)report.sealed, (long long)report.unsealed);
+	print_message("%d kills: %lld runs sealed, %lld left unsealed\n", KILLS, (long long)report.sealed,
+	              (long long)report.unsealed);
 	check_integrity(fixture);
 }
 

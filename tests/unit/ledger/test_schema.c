@@ -29,7 +29,8 @@ static int setup(void **state)
 	fixture_make(&stage->fixture);
 	fixture_run(&stage->fixture, &stage->sealed);
 	fixture_accept(&stage->fixture, &stage->open);
-	assert_int_equal(stage->fixture.ledger->ops->renew(stage->fixture.ledger, stage->open.attempt_id, stage->open.owner_id, 1, &err), 0);
+	assert_int_equal(
+		stage->fixture.ledger->ops->renew(stage->fixture.ledger, stage->open.attempt_id, stage->open.owner_id, 1, &err), 0);
 	fixture_close(&stage->fixture);
 	snprintf(path, sizeof path, "%s/ledger.db", stage->fixture.path);
 	assert_int_equal(sqlite3_open(path, &stage->db), SQLITE_OK);
@@ -68,12 +69,14 @@ static void assert_refused(struct stage *stage, const char *reason, const char *
 
 static void a_second_launch_intent_is_refused(void **state)
 {
-	assert_refused(*state, "launched once", "INSERT INTO launch_intent SELECT run_id, attempt_id, generation, at + 1 FROM launch_intent");
+	assert_refused(*state, "launched once",
+	               "INSERT INTO launch_intent SELECT run_id, attempt_id, generation, at + 1 FROM launch_intent");
 }
 
 static void an_intent_is_of_an_attempt_of_the_run_and_of_the_lease_that_holds(void **state)
 {
-	assert_refused(*state, "launched once", "INSERT INTO launch_intent SELECT run_id, ?4, 1, 0 FROM run WHERE run_id = ?1 OR ?2 = ?3");
+	assert_refused(*state, "launched once",
+	               "INSERT INTO launch_intent SELECT run_id, ?4, 1, 0 FROM run WHERE run_id = ?1 OR ?2 = ?3");
 	assert_refused(*state, "launched once", "INSERT INTO launch_intent VALUES (?1, ?2, 2, 0)");
 }
 
@@ -81,17 +84,20 @@ static void a_cancelled_run_gets_no_launch_intent(void **state)
 {
 	struct stage *stage = *state;
 
-	assert_int_equal(sqlite3_exec(stage->db, "BEGIN; INSERT INTO cancellation SELECT run_id, 0 FROM attempt WHERE state <> 'sealed'", NULL,
-	                              NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(stage->db,
+	                              "BEGIN; INSERT INTO cancellation SELECT run_id, 0 FROM attempt WHERE state <> 'sealed'", NULL,
+	                              NULL, NULL),
+	                 SQLITE_OK);
 	assert_refused(stage, "launched once", "INSERT INTO launch_intent VALUES (?1, ?2, 1, 0)");
 	assert_int_equal(sqlite3_exec(stage->db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
 }
 
 static void every_table_is_append_only(void **state)
 {
-	static const char *const tables[][2] = {
-		{"ledger", "created_at = 0"}, {"owner", "started_at = 0"}, {"run", "principal = 'uid:1'"}, {"record", "body = '{}'"},
-		{"stream", "drained = 0"}, {"launch_intent", "at = 0"}, {"key", "public_key = key"}, {"seal", "receipt = '{}'"}};
+	static const char *const tables[][2] = {{"ledger", "created_at = 0"},   {"owner", "started_at = 0"},
+	                                        {"run", "principal = 'uid:1'"}, {"record", "body = '{}'"},
+	                                        {"stream", "drained = 0"},      {"launch_intent", "at = 0"},
+	                                        {"key", "public_key = key"},    {"seal", "receipt = '{}'"}};
 	char sql[128];
 
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -109,34 +115,44 @@ static void replace_is_no_way_around(void **state)
 {
 	assert_refused(*state, "", "INSERT OR REPLACE INTO record SELECT attempt_id, seq, at, kind, '{}', prev_digest FROM record");
 	assert_refused(*state, "", "INSERT OR REPLACE INTO seal SELECT key, seal_seq, run_id, attempt_id, '{}' FROM seal");
-	assert_refused(*state, "", "INSERT OR REPLACE INTO launch_intent SELECT run_id, attempt_id, generation, 0 FROM launch_intent");
-	assert_refused(*state, "", "INSERT OR REPLACE INTO stream SELECT attempt_id, name, sha256, bytes, kept_bytes, dropped_bytes, 0, data"
-	                           " FROM stream");
-	assert_refused(*state, "", "INSERT OR REPLACE INTO run SELECT run_id, 'uid:1', attached, manifest, plan, created_at, labels FROM run");
+	assert_refused(*state, "",
+	               "INSERT OR REPLACE INTO launch_intent SELECT run_id, attempt_id, generation, 0 FROM launch_intent");
+	assert_refused(*state, "",
+	               "INSERT OR REPLACE INTO stream SELECT attempt_id, name, sha256, bytes, kept_bytes, dropped_bytes, 0, data"
+	               " FROM stream");
+	assert_refused(*state, "",
+	               "INSERT OR REPLACE INTO run SELECT run_id, 'uid:1', attached, manifest, plan, created_at, labels FROM run");
 	assert_refused(*state, "", "INSERT OR REPLACE INTO owner SELECT owner_id, epoch, '', started_at FROM owner");
 	assert_refused(*state, "", "INSERT OR REPLACE INTO lease SELECT attempt_id, generation, owner_id, 0, ttl_ms FROM lease");
-	assert_refused(*state, "", "INSERT OR REPLACE INTO attempt SELECT attempt_id, run_id, number, boundary_id, profile, slot, 'running'"
-	                           " FROM attempt");
+	assert_refused(*state, "",
+	               "INSERT OR REPLACE INTO attempt SELECT attempt_id, run_id, number, boundary_id, profile, slot, 'running'"
+	               " FROM attempt");
 	assert_refused(*state, "", "INSERT OR REPLACE INTO key SELECT key, key FROM key");
 }
 
 static void a_sealed_attempt_does_not_change(void **state)
 {
-	assert_refused(*state, "unsealed attempt", "UPDATE attempt SET state = 'running' WHERE attempt_id = ?4 OR (0 AND ?1 || ?2 || ?3)");
+	assert_refused(*state, "unsealed attempt",
+	               "UPDATE attempt SET state = 'running' WHERE attempt_id = ?4 OR (0 AND ?1 || ?2 || ?3)");
 	assert_refused(*state, "unsealed attempt", "UPDATE attempt SET slot = 7 WHERE attempt_id = ?2");
 	assert_refused(*state, "until the seal", "INSERT INTO lease VALUES (?4, 2, ?5, 0, 1000 + (0 AND ?1 || ?2 || ?3))");
-	assert_refused(*state, "none follows the rows", "INSERT INTO record SELECT attempt_id, seq + 1, at, kind, body, prev_digest FROM record"
-	                                                " WHERE kind = 'rows'");
-	assert_refused(*state, "gets no stream", "INSERT INTO stream SELECT attempt_id, 'stdlog', sha256, 0, 0, 0, 1, x'' FROM stream");
+	assert_refused(*state, "none follows the rows",
+	               "INSERT INTO record SELECT attempt_id, seq + 1, at, kind, body, prev_digest FROM record"
+	               " WHERE kind = 'rows'");
+	assert_refused(*state, "gets no stream",
+	               "INSERT INTO stream SELECT attempt_id, 'stdlog', sha256, 0, 0, 0, 1, x'' FROM stream");
 	assert_refused(*state, "before its seal", "INSERT INTO cancellation VALUES (?3, 0 AND ?1 || ?2)");
-	assert_refused(*state, "no further attempt",
-	               "INSERT INTO attempt SELECT 'att-x', run_id, 2, 'bnd-x', profile, 9, 'queued' FROM attempt WHERE state = 'sealed'");
+	assert_refused(
+		*state, "no further attempt",
+		"INSERT INTO attempt SELECT 'att-x', run_id, 2, 'bnd-x', profile, 9, 'queued' FROM attempt WHERE state = 'sealed'");
 }
 
 static void a_generation_only_grows_by_one(void **state)
 {
-	assert_refused(*state, "only grows", "INSERT INTO lease SELECT attempt_id, 3, owner_id, 0, ttl_ms FROM lease WHERE renewals = 1");
-	assert_refused(*state, "only grows", "INSERT INTO lease SELECT attempt_id, 1, owner_id, 0, ttl_ms FROM lease WHERE renewals = 1");
+	assert_refused(*state, "only grows",
+	               "INSERT INTO lease SELECT attempt_id, 3, owner_id, 0, ttl_ms FROM lease WHERE renewals = 1");
+	assert_refused(*state, "only grows",
+	               "INSERT INTO lease SELECT attempt_id, 1, owner_id, 0, ttl_ms FROM lease WHERE renewals = 1");
 	assert_refused(*state, "renewals", "UPDATE lease SET generation = 2 WHERE renewals = 1");
 	assert_refused(*state, "renewals", "UPDATE lease SET renewals = 0 WHERE renewals = 1");
 	assert_refused(*state, "renewals", "UPDATE lease SET owner_id = 'own-x' WHERE renewals = 1");
@@ -153,8 +169,9 @@ static void an_attempt_is_sealed_only_behind_its_rows_record(void **state)
 	struct stage *stage = *state;
 
 	assert_refused(stage, "closes a sealed attempt", "INSERT INTO seal SELECT key, 2, ?1, ?2, '{}' FROM key");
-	assert_int_equal(sqlite3_exec(stage->db, "BEGIN; UPDATE attempt SET state = 'sealed'  WHERE state <> 'sealed'", NULL, NULL, NULL),
-	                 SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(stage->db, "BEGIN; UPDATE attempt SET state = 'sealed'  WHERE state <> 'sealed'", NULL, NULL, NULL),
+		SQLITE_OK);
 	assert_refused(stage, "closes a sealed attempt", "INSERT INTO seal SELECT key, 2, ?1, ?2, '{}' FROM key");
 	assert_int_equal(sqlite3_exec(stage->db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
 	assert_refused(stage, "closes a sealed attempt", "INSERT INTO seal SELECT key, 3, run_id, attempt_id, '{}' FROM seal");
@@ -164,8 +181,9 @@ static void two_unsealed_attempts_do_not_share_a_slot(void **state)
 {
 	assert_refused(*state, "UNIQUE", "INSERT INTO attempt SELECT 'att-x', ?1, 2, 'bnd-x', profile, slot, 'queued' FROM attempt"
 	                                 " WHERE attempt_id = ?2");
-	assert_refused(*state, "no further attempt", "INSERT INTO attempt SELECT 'att-x', ?1, 3, 'bnd-x', profile, 9, 'queued' FROM attempt"
-	                                             " WHERE attempt_id = ?2");
+	assert_refused(*state, "no further attempt",
+	               "INSERT INTO attempt SELECT 'att-x', ?1, 3, 'bnd-x', profile, 9, 'queued' FROM attempt"
+	               " WHERE attempt_id = ?2");
 }
 
 static void a_ledger_has_one_genesis(void **state)
@@ -188,10 +206,14 @@ static void the_rows_record_has_every_table(void **state)
 {
 	char tables[256], covered[256];
 
-	take_name(*state, "SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-	                  " AND name NOT IN ('key', 'seal') ORDER BY name)", tables, sizeof tables);
-	take_name(*state, "SELECT group_concat(key) FROM (SELECT j.key FROM record, json_each(body, '$.rows') AS j WHERE kind = 'rows'"
-	                  " ORDER BY j.key)", covered, sizeof covered);
+	take_name(*state,
+	          "SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+	          " AND name NOT IN ('key', 'seal') ORDER BY name)",
+	          tables, sizeof tables);
+	take_name(*state,
+	          "SELECT group_concat(key) FROM (SELECT j.key FROM record, json_each(body, '$.rows') AS j WHERE kind = 'rows'"
+	          " ORDER BY j.key)",
+	          covered, sizeof covered);
 	assert_string_equal(tables, covered);
 }
 
