@@ -190,7 +190,8 @@ def drive_escapes(caisson, path):
 def drive_pass_descriptors(caisson, path):
     with Listeners() as outside:
         # Not through pipes of ours: their write ends would wait in our own listeners.
-        subprocess.run([path, "pass", outside.abstract, outside.path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([path, "pass", outside.abstract, outside.path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       check=True)
         equal(outside.received(), 2, "a bare run hands its descriptors over")
         result = run_guest(caisson, path, "pass", outside.abstract, outside.path)
         expect(result, "OK")

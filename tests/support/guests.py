@@ -51,8 +51,9 @@ def compile_text(text, name="program.c", compiler="cc", flags=()):
     return path
 
 
-def bare(path, *arguments, env=None):
-    """stdout of a run without any boundary."""
-    done = subprocess.run([path, *arguments], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=BARE_TIMEOUT_S,
-                          check=False)
+def bare(path, *arguments, prefix=(), **keywords):
+    """stdout of a run without any boundary; prefix: a command that runs it, such as unshare."""
+    keywords.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run([*prefix, path, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=BARE_TIMEOUT_S,
+                          check=False, **keywords)
     return done.stdout.decode("utf-8", "replace")

@@ -19,6 +19,8 @@ SETTLE_S = 1.0          # how long a difference that may be another program's ha
 ANSWER_SLACK_S = 2.0    # I9: on top of wall + grace + drain; a shared machine stalls
 SUPERVISOR_RSS_MAX = 64 << 20
 
+SHARED_MACHINE = os.environ.get("CAISSON_TEST_SHARED_MACHINE") == "1"
+
 CANARY_NAMES = ("plain", "secret", "setuid", "directory", "link")
 LEDGER_FILES = ("ledger.db", "key", "identity")
 SYSTEM_CANARIES = ("/etc/passwd", "/etc/shadow", "/etc/hosts", "/etc/ld.so.cache")
@@ -98,7 +100,17 @@ def _sysv():
 
 
 def _posix():
-    return {os.path.join(path, name) for path in ("/dev/shm", "/dev/mqueue") if os.path.isdir(path) for name in os.listdir(path)}
+    """Objects in the host's own places. On a shared machine only those of guests count: nothing else tells whose one is."""
+    places = [place for place in ("/dev/shm", "/dev/mqueue") if os.path.isdir(place)]
+    paths = [os.path.join(place, name) for place in places for name in os.listdir(place)]
+    return {path for path in paths if not SHARED_MACHINE or _owner(path) >= proc.GUEST_UID_FIRST}
+
+
+def _owner(path):
+    try:
+        return os.lstat(path).st_uid
+    except FileNotFoundError:
+        return -1
 
 
 def _keys():

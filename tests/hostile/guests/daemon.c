@@ -1,7 +1,8 @@
 /* daemon.c - H02, H03, H04, H18: a daemon by double fork and setsid that outlives main.
  *
  * closed: its standard handles are closed. open: it keeps them. flight: it closes them, but their write ends are in flight inside a
- * socket that it holds. cycle: no daemon; the write ends fly in a socket that flies inside itself. stay: as closed, and main stays. */
+ * socket that it holds. cycle: no daemon; the write ends fly in a socket that flies inside itself. stay: as
+ * closed, and main stays. */
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
