@@ -10,8 +10,8 @@
 
 #include "base/fault.h"
 
-/* Where the new root hangs until the pivot: any directory that every host has. What is below it is not needed any more, because all
- * mounts were cloned by the worker. */
+/* Where the work space and, on top of it, the new root hang until the pivot: any directory that every host has. What is below is not
+ * needed any more, because all mounts were cloned by the worker. */
 #define STAGING "/usr"
 
 /* `subset=pid` hides everything but the processes, /proc/sys included; `hidepid=2` hides init from the guest. It must be mounted from
@@ -31,12 +31,20 @@ static int make_proc(void)
 	return mount;
 }
 
-static void attach(int mount, int root, const char *target)
+static void attach(int mount, int at, const char *target)
 {
-	int result = root < 0 ? move_mount(mount, "", AT_FDCWD, STAGING, MOVE_MOUNT_F_EMPTY_PATH)
-	                      : move_mount(mount, "", root, target, MOVE_MOUNT_F_EMPTY_PATH);
-	if (result != 0)
+	if (move_mount(mount, "", at, target, MOVE_MOUNT_F_EMPTY_PATH) != 0)
 		init_fail("mounts", errno);
+}
+
+/* The work space must be attached for that, or the kernel has no part of it to give (6.1). It goes away with the old root. */
+static void attach_part(int work, int root, const char *target)
+{
+	int part = open_tree(work, target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (part < 0)
+		init_fail("work space", errno);
+	attach(part, root, target);
+	close(part);
 }
 
 void init_build_view(const struct init_setup *setup)
@@ -45,9 +53,15 @@ void init_build_view(const struct init_setup *setup)
 		init_fail("propagation", errno);
 	const struct init_mount *mounts = (const struct init_mount *)(const void *)((const char *)setup + setup->mounts);
 	int root = mounts[0].fd;
-	attach(root, -1, "");
-	for (uint32_t i = 1; i < setup->mount_count; i++)
-		attach(mounts[i].fd, root, init_string(setup, mounts[i].target));
+	attach(setup->work_fd, AT_FDCWD, STAGING);
+	attach(root, AT_FDCWD, STAGING);
+	for (uint32_t i = 1; i < setup->mount_count; i++) {
+		const char *target = init_string(setup, mounts[i].target);
+		if (mounts[i].fd < 0)
+			attach_part(setup->work_fd, root, target);
+		else
+			attach(mounts[i].fd, root, target);
+	}
 	int proc = make_proc();
 	if (proc < 0)
 		init_fail("proc", errno);

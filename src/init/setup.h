@@ -26,7 +26,7 @@ enum {
 };
 
 /* One detached mount to be moved into place below the new root, in order. target: offset of a path without a leading slash; the empty
- * path is the root itself and comes first. */
+ * path is the root itself and comes first. fd -1: what the work space has at the same path. */
 struct init_mount {
 	int32_t fd;
 	uint32_t target;
@@ -41,6 +41,7 @@ struct init_setup {
 	int32_t unified_guest_fd;        /* O_PATH of the v2 group that main is born into, or -1 */
 	int32_t join_count;
 	int32_t join_fds[INIT_MAX_JOINS];/* tasks of v1 groups, opened by the worker: main joins by writing 0 */
+	int32_t work_fd;                 /* the work space, a detached mount */
 	uint32_t mount_count, mounts;    /* offset of struct init_mount[mount_count] */
 	uint32_t argc, argv;
 	uint32_t envc, env;

@@ -127,6 +127,7 @@ static void fill_setup(const struct linux_boundary *boundary, const struct hando
 		.open_files = (uint64_t)limits->open_files,
 		.stack_bytes = (uint64_t)limits->stack_bytes,
 		.unified_guest_fd = boundary->groups.guest,
+		.work_fd = boundary->view.work,
 		.join_count = handover->join_count,
 		.landlock_abi = boundary->provider->host.landlock_abi,
 	};
@@ -209,30 +210,30 @@ static int open_control(struct linux_boundary *boundary, struct handover *handov
 }
 
 /* Mounts and groups keep their numbers in init; they must only be clear of the fixed ones. */
+static int list_other(struct handover *handover, int *fd, struct err *err)
+{
+	if (*fd < 0)
+		return 0; /* not used */
+	int rc = lift(fd, err);
+	if (rc == 0)
+		handover->others[handover->other_count++] = *fd;
+	return rc;
+}
+
 static int list_others(struct linux_boundary *boundary, struct handover *handover, struct err *err)
 {
-	handover->others = calloc(boundary->view.count + 1 + CONTROLLER_COUNT, sizeof(int));
+	struct view *view = &boundary->view;
+	handover->others = calloc(view->count + 2 + CONTROLLER_COUNT, sizeof(int));
 	if (!handover->others)
 		return err_set(err, ERR_NO_MEMORY, "handover");
-	for (size_t i = 0; i < boundary->view.count; i++) {
-		int rc = lift(&boundary->view.mounts[i].fd, err);
-		if (rc < 0)
-			return rc;
-		handover->others[handover->other_count++] = boundary->view.mounts[i].fd;
-	}
-	if (boundary->groups.guest >= 0) {
-		int rc = lift(&boundary->groups.guest, err);
-		if (rc < 0)
-			return rc;
-		handover->others[handover->other_count++] = boundary->groups.guest;
-	}
-	for (int i = 0; i < handover->join_count; i++) {
-		int rc = lift(&handover->joins[i], err);
-		if (rc < 0)
-			return rc;
-		handover->others[handover->other_count++] = handover->joins[i];
-	}
-	return 0;
+	int rc = list_other(handover, &view->work, err);
+	for (size_t i = 0; i < view->count && rc == 0; i++)
+		rc = list_other(handover, &view->mounts[i].fd, err);
+	if (rc == 0)
+		rc = list_other(handover, &boundary->groups.guest, err);
+	for (int i = 0; i < handover->join_count && rc == 0; i++)
+		rc = list_other(handover, &handover->joins[i], err);
+	return rc;
 }
 
 static int prepare_handover(struct linux_boundary *boundary, struct handover *handover, struct err *err)

@@ -177,11 +177,11 @@ static int add_directory_base(struct view *view, const char *path, int skeleton,
 	return rc;
 }
 
-/* The work space is one file system, shown at three places; output is another. */
+/* The work space is one file system, shown at three places; output is another. Init makes the three of the one: Linux before 6.15 clones
+ * no part of a mount that is attached nowhere. */
 static int add_work(struct view *view, const struct plan *plan, const struct ids *ids, struct err *err)
 {
-	static const struct { const char *name, *target; mode_t mode; } parts[] = {
-		{"box", "box", 0755}, {"tmp", "tmp", 01777}, {"shm", "dev/shm", 01777}};
+	static const struct { const char *path; mode_t mode; } parts[] = {{"box", 0755}, {"tmp", 01777}, {"dev/shm", 01777}};
 	char size[24], inodes[24];
 	uint32_t owner = ids->base + IDS_GUEST;
 	snprintf(size, sizeof(size), "%" PRId64, plan->limits.work_bytes);
@@ -190,11 +190,12 @@ static int add_work(struct view *view, const struct plan *plan, const struct ids
 	if (view->work < 0)
 		return view->work;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		if (mkdirat(view->work, parts[i].name, 0700) != 0 || fchownat(view->work, parts[i].name, owner, owner, 0) != 0 ||
-		    fchmodat(view->work, parts[i].name, parts[i].mode, 0) != 0)
-			return err_sys(err, errno, "work space: %s", parts[i].name);
-		int rc = add_clone(view, view->work, parts[i].name, parts[i].target, VIEW_NO_DEVICES, err);
+		int rc = skeleton_place(view->work, parts[i].path, true, err);
 		if (rc < 0)
+			return err_context(err, rc, "work space");
+		if (fchownat(view->work, parts[i].path, owner, owner, 0) != 0 || fchmodat(view->work, parts[i].path, parts[i].mode, 0) != 0)
+			return err_sys(err, errno, "work space: %s", parts[i].path);
+		if ((rc = add_mount(view, -1, parts[i].path, VIEW_NO_DEVICES, err)) < 0)
 			return rc;
 	}
 	return 0;
@@ -207,7 +208,10 @@ static int add_out(struct view *view, const struct plan *plan, const struct ids 
 	snprintf(size, sizeof(size), "%" PRId64, plan->limits.out_bytes);
 	snprintf(inodes, sizeof(inodes), "%" PRId64, plan->limits.out_inodes);
 	view->out = make_tmpfs(&(struct tmpfs){size, inodes, "0755", owner, owner}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
-	return view->out < 0 ? view->out : add_clone(view, view->out, "", "out", VIEW_NO_DEVICES, err);
+	if (view->out < 0)
+		return view->out;
+	int fd = fcntl(view->out, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? err_sys(err, errno, "output space") : add_mount(view, fd, "out", VIEW_NO_DEVICES, err);
 }
 
 /* Sealed inputs lie in the store; a place is made for each in the work space, owned by root so that the guest cannot move it away.

@@ -22,7 +22,7 @@ enum view_flags {
 };
 
 struct view_mount {
-	int fd;
+	int fd; /* -1: this path of the work space, which init takes out of it */
 	unsigned flags;
 	char *target; /* without a leading slash; "" is the root */
 };
