@@ -233,14 +233,11 @@ void worker_free(struct worker *worker)
 {
 	if (!worker)
 		return;
-	bool died = worker->lost;
 	fd_close(&worker->channel.fd);
 	if (!worker->reaped && !reap(worker, LEAVE_MS)) {
 		pidfd_send_signal(worker->pidfd, SIGKILL, NULL, 0);
 		reap(worker, DEATH_MS);
-		died = true;
 	}
-	if (died)
-		worker_reap_orphans();
+	worker_reap_orphans();
 	release(worker);
 }

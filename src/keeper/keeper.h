@@ -49,7 +49,8 @@ int worker_boundary(struct worker *worker, struct boundary **ret, struct err *er
 /* Wakes a blocked observe; async-signal-safe. NULL is allowed. */
 void worker_interrupt(struct worker *worker);
 
-/* Closes the channel and reaps the worker (it kills its unit and exits). NULL is allowed. */
+/* Closes the channel and reaps the worker (it kills its unit and exits), and whatever other child of this process is dead by then. NULL is
+ * allowed. */
 void worker_free(struct worker *worker);
 
 /* Opens the key, registers us as an owner, fills principal. On success dir, ledger and store are the keeper's (wiring opened them); on

@@ -28,9 +28,10 @@ static const struct rule {
 	unsigned phases;
 	int success, failure;
 	bool silent; /* has no answer */
+	size_t fds;
 } rules[REQUEST_COUNT] = {
 	[REQUEST_OPEN] = {"open", IN_IDLE, WORKER_OPENED, STAY, false},
-	[REQUEST_PREPARE] = {"prepare", IN_OPENED, WORKER_PREPARED, WORKER_EXITED, false},
+	[REQUEST_PREPARE] = {"prepare", IN_OPENED, WORKER_PREPARED, WORKER_EXITED, false, PREPARE_FDS},
 	[REQUEST_CREATE] = {"create", IN_PREPARED, WORKER_SUSPENDED, WORKER_EXITED, false},
 	[REQUEST_ENROLL] = {"enroll", IN_SUSPENDED, WORKER_ENROLLED, WORKER_EXITED, false},
 	[REQUEST_LAUNCH] = {"launch", IN_ENROLLED, WORKER_LAUNCHED, WORKER_EXITED, false},
@@ -40,6 +41,7 @@ static const struct rule {
 	[REQUEST_DRAIN] = {"drain", AFTER_LAUNCH, STAY, STAY, false},
 	[REQUEST_CLEANUP] = {"cleanup", WITH_BOUNDARY, WORKER_CLEANED, WORKER_EXITED, false},
 	[REQUEST_VERIFY] = {"verify", IN_CLEANED, STAY, STAY, false},
+	[REQUEST_COLLECT] = {"collect", IN_CLEANED, STAY, STAY, false, COLLECT_FDS},
 	[REQUEST_INTERRUPT] = {"interrupt", ANY, STAY, STAY, true},
 	[REQUEST_FREE] = {"free", WITH_BOUNDARY, WORKER_IDLE, WORKER_IDLE, true},
 };
@@ -56,6 +58,11 @@ bool protocol_allows(enum worker_phase phase, enum request_kind kind)
 bool protocol_replies(enum request_kind kind)
 {
 	return !rules[kind].silent;
+}
+
+size_t protocol_fds(enum request_kind kind)
+{
+	return rules[kind].fds;
 }
 
 enum worker_phase protocol_next(enum worker_phase phase, enum request_kind kind, bool succeeded, const struct boundary_event *event)

@@ -24,6 +24,7 @@ enum request_kind {
 	REQUEST_DRAIN,
 	REQUEST_CLEANUP,
 	REQUEST_VERIFY,
+	REQUEST_COLLECT,   /* with COLLECT_FDS descriptors: a list of artifacts may be longer than a message */
 	REQUEST_INTERRUPT, /* wakes a blocked observe by its mere arrival */
 	REQUEST_FREE,
 	REQUEST_COUNT
@@ -45,6 +46,9 @@ enum worker_phase {
 /* Descriptors of REQUEST_PREPARE, in this order. */
 enum prepare_fd { PREPARE_STDOUT_SPOOL, PREPARE_STDOUT_NOTIFY, PREPARE_STDERR_SPOOL, PREPARE_STDERR_NOTIFY, PREPARE_STORE, PREPARE_FDS };
 
+/* Descriptors of REQUEST_COLLECT: an empty file, into which the worker writes the list as artifact_list_write does. */
+enum collect_fd { COLLECT_LIST, COLLECT_FDS };
+
 struct request {
 	enum request_kind kind;
 	struct boundary_identity identity; /* PREPARE */
@@ -63,6 +67,8 @@ struct reply {
 
 bool protocol_allows(enum worker_phase phase, enum request_kind kind);
 bool protocol_replies(enum request_kind kind);
+/* How many descriptors come with a request. */
+size_t protocol_fds(enum request_kind kind);
 
 /* The phase behind a request that was allowed. event: what an observe that succeeded reported, else NULL. */
 enum worker_phase protocol_next(enum worker_phase phase, enum request_kind kind, bool succeeded, const struct boundary_event *event);

@@ -1,14 +1,20 @@
 /* remote.c - a boundary whose every slot is a message to the worker that really has it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "artifact/list.h"
 #include "artifact/store.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "capture/capture.h"
 #include "keeper/worker.h"
 
 enum {
 	PREPARE_MS = 120 * 1000, /* inputs of some gigabytes are hashed */
+	COLLECT_MS = 120 * 1000, /* outputs of some gigabytes are copied and synced */
 	SLACK_MS = 10 * 1000,    /* beyond what the plan allows, before a worker counts as stuck */
 };
 
@@ -210,6 +216,26 @@ static int remote_verify_empty(struct boundary *b, struct err *err)
 	return call_plain(b, REQUEST_VERIFY, err);
 }
 
+/* What the worker wrote is read as what a stranger wrote. */
+static int remote_collect(struct boundary *b, struct artifact_list *ret, struct err *err)
+{
+	struct reply reply;
+	BUF_AUTO struct buf text = BUF_INIT(ARTIFACT_LIST_TEXT_MAX);
+	FD_AUTO int file = memfd_create("caisson-artifacts", MFD_CLOEXEC);
+	if (file < 0)
+		return err_sys(err, errno, "make a list of artifacts");
+	const struct channel_message extra = {.fds = {[COLLECT_LIST] = file}, .fd_count = COLLECT_FDS};
+	int result = call((struct remote *)b, &(struct request){.kind = REQUEST_COLLECT}, &extra, COLLECT_MS, &reply, err);
+	if (result < 0)
+		return result;
+	if (lseek(file, 0, SEEK_SET) < 0)
+		return err_sys(err, errno, "read a list of artifacts");
+	result = fd_read_rest(file, &text, err);
+	if (result == 0)
+		result = artifact_list_read(text.data ? text.data : "", text.len, ret, err);
+	return result < 0 ? err_set(err, ERR_PROTOCOL, "the worker's list of artifacts is none") : 0;
+}
+
 static void remote_interrupt(struct boundary *b)
 {
 	worker_interrupt(((struct remote *)b)->worker);
@@ -222,7 +248,6 @@ static void remote_free(struct boundary *b)
 	struct worker *worker = ((struct remote *)b)->worker;
 	if (worker_ask(worker, &(struct request){.kind = REQUEST_FREE}, NULL, NULL) == 0)
 		worker->phase = WORKER_IDLE;
-	worker->serving = false;
 	free(b);
 }
 
@@ -237,6 +262,7 @@ static const struct boundary_ops remote_ops = {
 	.drain = remote_drain,
 	.cleanup = remote_cleanup,
 	.verify_empty = remote_verify_empty,
+	.collect = remote_collect,
 	.interrupt = remote_interrupt,
 	.free = remote_free,
 };
@@ -260,8 +286,6 @@ static int open_remote(struct remote *remote, struct err *err)
 
 int worker_boundary(struct worker *worker, struct boundary **ret, struct err *err)
 {
-	if (worker->serving)
-		return err_set(err, ERR_STATE, "the worker serves a boundary already");
 	struct remote *remote = calloc(1, sizeof(*remote));
 	if (!remote)
 		return err_set(err, ERR_NO_MEMORY, "out of memory for a boundary");
@@ -272,7 +296,6 @@ int worker_boundary(struct worker *worker, struct boundary **ret, struct err *er
 		free(remote);
 		return result;
 	}
-	worker->serving = true;
 	*ret = &remote->base;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "artifact/list.h"
 #include "artifact/store.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -78,6 +79,8 @@ static int prepare(struct server *server, const struct request *request, struct 
 		result = attach(message, PREPARE_STDERR_SPOOL, limits->stderr_bytes, limits->on_overflow, &server->standard_error, err);
 	if (result == 0)
 		result = store_open(message->fds[PREPARE_STORE], &server->store, err);
+	if (result == 0 && server->plan->required_output_count > 0 && !server->boundary->ops->collect)
+		result = err_set(err, ERR_UNSUPPORTED, "this boundary has no outputs");
 	if (result == 0)
 		result = injected(FAULT("worker.preparing"), err);
 	if (result < 0)
@@ -115,6 +118,22 @@ static int cleanup(struct boundary *boundary, struct boundary_usage *ret, struct
 	return result < 0 ? result : boundary->ops->cleanup(boundary, ret, err);
 }
 
+/* A boundary without outputs has collected nothing. */
+static int collect(struct boundary *boundary, int list_fd, struct err *err)
+{
+	ARTIFACT_LIST_AUTO struct artifact_list list = {0};
+	BUF_AUTO struct buf text = BUF_INIT(ARTIFACT_LIST_TEXT_MAX);
+	int result = injected(FAULT("worker.collecting"), err);
+	if (result == 0 && boundary->ops->collect)
+		result = boundary->ops->collect(boundary, &list, err);
+	if (result == 0)
+		result = artifact_list_write(&list, &text, err);
+	if (result < 0)
+		return result;
+	result = fd_write_all(list_fd, text.data, text.len);
+	return result < 0 ? err_sys(err, -result, "hand over the list of artifacts") : 0;
+}
+
 /* Does what is asked; the code of what came of it, with its text in err. */
 static int perform(struct server *server, const struct request *request, struct channel_message *message, struct reply *reply,
                    struct err *err)
@@ -147,6 +166,8 @@ static int perform(struct server *server, const struct request *request, struct 
 		return cleanup(boundary, &reply->usage, err);
 	case REQUEST_VERIFY:
 		return boundary->ops->verify_empty(boundary, err);
+	case REQUEST_COLLECT:
+		return collect(boundary, message->fds[COLLECT_LIST], err);
 	case REQUEST_FREE:
 		close_boundary(server);
 		return 0;
@@ -171,7 +192,7 @@ static int send_reply(struct server *server, const struct reply *reply)
 static bool allowed(const struct server *server, const struct request *request, const struct channel_message *message)
 {
 	bool prepares = request->kind == REQUEST_PREPARE;
-	return protocol_allows(server->phase, request->kind) && message->fd_count == (prepares ? PREPARE_FDS : 0) &&
+	return protocol_allows(server->phase, request->kind) && message->fd_count == protocol_fds(request->kind) &&
 	       (message->document != NULL) == prepares;
 }
 

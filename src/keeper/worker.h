@@ -22,9 +22,8 @@ struct worker {
 	int pidfd;
 	int interrupts; /* eventfd, written by worker_interrupt */
 	char profile[WORKER_PROFILE_SIZE];
-	enum worker_phase phase;
+	enum worker_phase phase; /* idle: no boundary is given out */
 	bool opening; /* REQUEST_OPEN was sent, its answer not yet read */
-	bool serving; /* its boundary is given out */
 	bool lost;
 	bool reaped;
 };

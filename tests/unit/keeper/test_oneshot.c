@@ -283,6 +283,19 @@ static int full_seal(struct ledger *ledger, const struct ledger_seal *seal, stru
 	return err_set(err, ERR_NO_SPACE, "the disk is full");
 }
 
+static int full_cancel(struct ledger *ledger, const char *run_id, bool *ret_sealed, struct err *err)
+{
+	(void)ledger, (void)run_id, (void)ret_sealed;
+	return err_set(err, ERR_NO_SPACE, "the disk is full");
+}
+
+static int fenced_intent(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t generation,
+                         const struct ledger_record *records, size_t count_of_records, struct err *err)
+{
+	(void)ledger, (void)attempt_id, (void)owner_id, (void)generation, (void)records, (void)count_of_records;
+	return err_set(err, ERR_FENCED, "the lease is lost");
+}
+
 static void fails_for_want_of_space(struct scene *scene)
 {
 	const struct ledger_ops *whole = scene->keeper->ledger->ops;
@@ -315,6 +328,31 @@ static void a_full_disk_at_the_end_leaves_nothing_on_the_host(void **state)
 	assert_non_null(strstr(scene->fake->log, "cleanup verify"));
 }
 
+static void a_full_disk_on_the_way_leaves_nothing_on_the_host(void **state)
+{
+	struct scene *scene = *state;
+	scene->signals = 1;
+	full_ops = *scene->keeper->ledger->ops;
+	full_ops.request_cancel = full_cancel;
+	fails_for_want_of_space(scene);
+	assert_non_null(strstr(scene->fake->log, "cleanup"));
+}
+
+static void whoever_lost_the_lease_cleans_nothing_up(void **state)
+{
+	struct scene *scene = *state;
+	const struct ledger_ops *whole = scene->keeper->ledger->ops;
+	const struct keeper_once once = once_of(scene);
+	struct err err = ERR_INIT;
+	full_ops = *whole;
+	full_ops.commit_launch_intent = fenced_intent;
+	scene->keeper->ledger->ops = &full_ops;
+	assert_int_equal(keeper_run_once(&once, &scene->result, &err), ERR_FENCED);
+	scene->keeper->ledger->ops = whole;
+	assert_null(strstr(scene->fake->log, "cleanup"));
+	assert_null(strstr(scene->fake->log, "launch"));
+}
+
 #define ONCE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -336,6 +374,8 @@ int main(void)
 		ONCE_TEST(without_a_factory_a_dead_worker_is_the_next_recoverys),
 		ONCE_TEST(a_full_disk_before_the_start_leaves_nothing),
 		ONCE_TEST(a_full_disk_at_the_end_leaves_nothing_on_the_host),
+		ONCE_TEST(a_full_disk_on_the_way_leaves_nothing_on_the_host),
+		ONCE_TEST(whoever_lost_the_lease_cleans_nothing_up),
 	};
 	return cmocka_run_group_tests_name("oneshot", tests, NULL, NULL);
 }

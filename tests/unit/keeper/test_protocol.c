@@ -290,6 +290,19 @@ static void what_is_no_reply_is_a_breach(void **unused)
 	}
 }
 
+static void more_evidence_than_there_can_be_is_a_breach(void **unused)
+{
+	(void)unused;
+	static struct reply reply;
+	struct err err = ERR_INIT;
+	BUF_AUTO struct buf text = BUF_INIT(64 * 1024);
+	buf_puts(&text, "{\"op\":\"enroll\",\"evidence\":[", &err);
+	for (int i = 0; i <= EVIDENCE_MAX; i++)
+		buf_printf(&text, &err, "%s{\"name\":\"n\",\"detail\":\"d\",\"grade\":0}", i ? "," : "");
+	buf_puts(&text, "]}", &err);
+	assert_int_equal(reply_decode(text.data, text.len, &reply, &err), ERR_PROTOCOL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +317,7 @@ int main(void)
 		cmocka_unit_test(all_evidence_there_can_be_fits),
 		cmocka_unit_test(what_is_no_request_is_a_breach),
 		cmocka_unit_test(what_is_no_reply_is_a_breach),
+		cmocka_unit_test(more_evidence_than_there_can_be_is_a_breach),
 	};
 	return cmocka_run_group_tests_name("protocol", tests, NULL, NULL);
 }

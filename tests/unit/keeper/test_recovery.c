@@ -273,6 +273,11 @@ static void what_a_living_keeper_owns_is_neither_recovered_nor_swept(void **stat
 	recovers(&recovery, (struct keeper_recovered){.busy = 1, .swept = 1});
 	assert_string_equal(scene->fake->log, "recover:bnd-aaaaaaaaaaaaaaaa ");
 
+	struct keeper_recovery only_attempts = recovery;
+	only_attempts.sweep = false;
+	only_attempts.factory = NULL; /* nothing is even made ready for it */
+	recovers(&only_attempts, (struct keeper_recovered){.busy = 1});
+
 	kill(living, SIGKILL);
 	waitpid(living, NULL, 0);
 	scene->fake->found_count = 0;

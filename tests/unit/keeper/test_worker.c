@@ -484,6 +484,46 @@ static void a_malformed_message_ends_the_worker(void **state)
 	}
 }
 
+/* A worker that is a process which does nothing, and an end of the channel that the test speaks through. */
+static struct worker *pose_as_worker(struct channel *ret_other)
+{
+	struct worker *worker = calloc(1, sizeof(*worker));
+	struct err err = ERR_INIT;
+	int ends[2];
+	assert_int_equal(channel_pair(ends, &err), 0);
+	assert_int_equal(channel_init(&worker->channel, ends[0], &err), 0);
+	assert_int_equal(channel_init(ret_other, ends[1], &err), 0);
+	worker->pid = fork();
+	if (worker->pid == 0)
+		for (;;)
+			pause();
+	worker->pidfd = pidfd_open(worker->pid, 0);
+	worker->interrupts = -1;
+	return worker;
+}
+
+static void a_worker_that_says_what_it_may_not_is_killed(void **state)
+{
+	const char *answers[] = {"{\"op\":\"launch\"}", "{\"op\":\"open\",\"event\":{}}", "open", "{\"op\":\"open\"}"};
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		struct channel other;
+		struct worker *worker = pose_as_worker(&other);
+		const struct channel_message message = {.text = answers[i], .length = strlen(answers[i])};
+		static struct reply reply;
+		struct err err = ERR_INIT;
+		bool honest = i == 3;
+		assert_int_equal(worker_ask(worker, &(struct request){.kind = REQUEST_OPEN}, NULL, &err), 0);
+		assert_int_equal(channel_send(&other, &message, &err), 0);
+		assert_int_equal(worker_answer(worker, REQUEST_OPEN, &reply, &err), honest ? 0 : ERR_LOST);
+		assert_true(worker->lost == !honest && worker->reaped == !honest);
+		if (honest)
+			kill(worker->pid, SIGKILL);
+		channel_done(&other);
+		worker_free(worker);
+	}
+}
+
 static void a_plan_that_is_none_is_an_error_of_prepare(void **state)
 {
 	struct side *side = *state;
@@ -638,6 +678,7 @@ int main(void)
 		WORKER_TEST(a_stopped_worker_is_killed),
 		WORKER_TEST(every_request_out_of_its_phase_ends_the_worker),
 		WORKER_TEST(a_malformed_message_ends_the_worker),
+		cmocka_unit_test(a_worker_that_says_what_it_may_not_is_killed),
 		WORKER_TEST(a_plan_that_is_none_is_an_error_of_prepare),
 		WORKER_TEST(a_worker_whose_keeper_dies_kills_its_unit_and_exits),
 		WORKER_TEST(also_while_it_observes),
