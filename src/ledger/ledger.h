@@ -73,6 +73,22 @@ struct ledger_stream {
 	const void *data;   /* kept bytes when kept_bytes <= LEDGER_STREAM_ROW_MAX, else NULL: they are in the store */
 };
 
+/* Its bytes are an object of the store, which is durable before the seal. mode: 0644 or 0755. */
+struct ledger_artifact {
+	const char *path; /* any bytes but NUL */
+	int64_t size_bytes;
+	struct digest sha256;
+	uint32_t mode;
+};
+
+/* An object of the store that a row names. */
+struct ledger_reference {
+	const char *run_id;
+	const char *kind; /* "artifact", or "stream" */
+	const char *name; /* its path, or which stream */
+	struct digest sha256;
+};
+
 /* What the seal commits in one transaction. build() is called inside it, after the stream rows are in and the attempt's state is
  * `sealed`; it gets the numbers that only the transaction knows and must give receipt, signature and key (all owned by the caller). */
 struct ledger_seal_numbers {
@@ -99,6 +115,8 @@ struct ledger_seal {
 	size_t record_count;
 	const struct ledger_stream *streams;
 	size_t stream_count;
+	const struct ledger_artifact *artifacts;
+	size_t artifact_count;
 	const char *verdict, *reason;   /* copies for lists; derived, recomputed by verify */
 	int (*build)(void *context, const struct ledger_seal_numbers *numbers, struct ledger_seal_built *ret, struct err *err);
 	void *context;
@@ -113,6 +131,8 @@ struct ledger_list_row {
 
 typedef int (*ledger_attempt_fn)(void *context, const struct ledger_attempt *attempt);
 typedef int (*ledger_list_fn)(void *context, const struct ledger_list_row *row);
+typedef int (*ledger_artifact_fn)(void *context, const struct ledger_artifact *artifact);
+typedef int (*ledger_reference_fn)(void *context, const struct ledger_reference *reference);
 typedef int (*ledger_record_fn)(void *context, const struct ledger_record *record, const struct digest *digest);
 
 struct ledger_ops {
@@ -168,6 +188,11 @@ struct ledger_ops {
 	/* *ret_data is the caller's (free), NULL with *ret_in_store set when the bytes are an object of the store. */
 	int (*stream)(struct ledger *ledger, const char *run_id, const char *name, struct ledger_stream *ret, void **ret_data,
 	              bool *ret_in_store, struct err *err);
+	/* In the order of their paths. Nothing for a run that has none. */
+	int (*artifacts)(struct ledger *ledger, const char *run_id, ledger_artifact_fn fn, void *context, struct err *err);
+	/* Every object of the store that a row names, in no order. A non-zero result of fn ends the walk and is passed on; of artifacts
+	 * too. The inputs in plans are not among them. */
+	int (*references)(struct ledger *ledger, ledger_reference_fn fn, void *context, struct err *err);
 	int (*records)(struct ledger *ledger, const char *attempt_id, ledger_record_fn fn, void *context, struct err *err);
 
 	void (*close)(struct ledger *ledger);

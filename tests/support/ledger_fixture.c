@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "evidence/receipt.h"
 #include "evidence/record.h"
@@ -72,10 +73,26 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
+void fixture_remove_tree(const char *path)
+{
+	assert_int_equal(nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+void fixture_copy_file(const char *from, const char *to)
+{
+	BUF_AUTO struct buf bytes = BUF_INIT(64 * 1024 * 1024);
+	FD_AUTO int in = open(from, O_RDONLY | O_CLOEXEC);
+	FD_AUTO int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	assert_true(in >= 0 && out >= 0);
+	assert_int_equal(fd_read_rest(in, &bytes, NULL), 0);
+	assert_int_equal(fd_write_all(out, bytes.data, bytes.len), 0);
+}
+
 void fixture_remove(struct ledger_fixture *fixture)
 {
 	fixture_close(fixture);
-	assert_int_equal(nftw(fixture->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+	fixture_remove_tree(fixture->path);
 }
 
 void fixture_new_attempt(const struct ledger_fixture *fixture, struct ledger_attempt *ret)

@@ -25,6 +25,11 @@ void fixture_close(struct ledger_fixture *fixture);
 /* Closes, and removes the directory. */
 void fixture_remove(struct ledger_fixture *fixture);
 
+/* Removes a directory with all that is in it. */
+void fixture_remove_tree(const char *path);
+/* A new file with the same bytes. */
+void fixture_copy_file(const char *from, const char *to);
+
 /* Fills what accept takes, with fresh ids. */
 void fixture_new_attempt(const struct ledger_fixture *fixture, struct ledger_attempt *ret);
 int fixture_try_accept(struct ledger_fixture *fixture, struct ledger_attempt *attempt, bool durable, struct err *err);

@@ -147,7 +147,8 @@ BEGIN SELECT raise(ABORT, 'only the state of an unsealed attempt changes'); END;
 CREATE TRIGGER attempt_insert BEFORE INSERT ON attempt
 WHEN NEW.state = 'sealed' OR EXISTS (SELECT 1 FROM launch_intent WHERE run_id = NEW.run_id)
 	OR EXISTS (SELECT 1 FROM seal WHERE run_id = NEW.run_id)
-	OR EXISTS (SELECT 1 FROM attempt WHERE attempt_id = NEW.attempt_id OR boundary_id = NEW.boundary_id)
+	OR EXISTS (SELECT 1 FROM attempt WHERE attempt_id = NEW.attempt_id)
+	OR EXISTS (SELECT 1 FROM attempt WHERE boundary_id = NEW.boundary_id)
 	OR NEW.number <> 1 + (SELECT coalesce(max(number), 0) FROM attempt WHERE run_id = NEW.run_id)
 BEGIN SELECT raise(ABORT, 'no further attempt of this run'); END;
 

@@ -44,6 +44,8 @@ struct fence {
 
 /* Is this lease the one that holds? ERR_NOT_FOUND, ERR_FENCED, ERR_STATE when the attempt is sealed. Gives its run. */
 int ledger_fence(struct sqlite_ledger *ledger, const struct fence *fence, char ret_run_id[static ID_SIZE], struct err *err);
+/* Does the statement find a row by this id? */
+int ledger_has(struct sqlite_ledger *ledger, enum db_statement which, const char *id, bool *ret, struct err *err);
 int ledger_set_state(struct sqlite_ledger *ledger, const char *attempt_id, const char *state, struct err *err);
 
 int ledger_register_owner(struct ledger *ledger, const struct ledger_owner *owner, struct err *err);

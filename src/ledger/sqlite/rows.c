@@ -71,26 +71,11 @@ int rows_object(sqlite3_stmt *statement, bool with_text, json_t **ret, struct er
 	return 0;
 }
 
-/* Every table but key and seal, which come after the rows record and are bound by receipt and fingerprint. */
-static const struct {
-	const char *table;
-	enum db_statement rows;
-} tables_of_run[] = {
-	{"attempt", DB_ROWS_ATTEMPT},
-	{"cancellation", DB_ROWS_CANCELLATION},
-	{"launch_intent", DB_ROWS_LAUNCH_INTENT},
-	{"lease", DB_ROWS_LEASE},
-	{"ledger", DB_ROWS_LEDGER},
-	{"owner", DB_ROWS_OWNER},
-	{"record", DB_ROWS_RECORD},
-	{"run", DB_ROWS_RUN},
-	{"stream", DB_ROWS_STREAM},
-};
-
-static int table_rows(struct sqlite_ledger *ledger, enum db_statement which, const char *run_id, json_t *rows, struct err *err)
+/* Appends the rows that the statement finds by this id. */
+static int add_rows(struct sqlite_ledger *ledger, json_t *rows, enum db_statement which, const char *id, struct err *err)
 {
 	DB_DONE_AUTO sqlite3_stmt *statement = NULL;
-	int r = db_start(&ledger->db, which, DB_VALUES(db_text(run_id)), &statement, err);
+	int r = db_start(&ledger->db, which, DB_VALUES(db_text(id)), &statement, err);
 
 	if (r < 0)
 		return r;
@@ -106,20 +91,71 @@ static int table_rows(struct sqlite_ledger *ledger, enum db_statement which, con
 	return r;
 }
 
+static const char *text_of(const json_t *rows, size_t index, const char *column)
+{
+	const char *text = json_string_value(json_object_get(json_array_get(rows, index), column));
+
+	return text ? text : "";
+}
+
+static bool has_owner(const json_t *owners, const char *owner_id)
+{
+	for (size_t i = 0; i < json_array_size(owners); i++)
+		if (strcmp(text_of(owners, i, "owner_id"), owner_id) == 0)
+			return true;
+	return false;
+}
+
+/* The array of a table's rows, made at its first use; borrowed. */
+static json_t *array_of(json_t *tables, const char *table)
+{
+	if (!json_object_get(tables, table))
+		json_object_set_new(tables, table, json_array());
+	return json_object_get(tables, table);
+}
+
+static int add_attempt(struct sqlite_ledger *ledger, json_t *tables, const char *attempt_id, struct err *err)
+{
+	json_t *leases = array_of(tables, "lease"), *owners = array_of(tables, "owner");
+	size_t first = json_array_size(leases);
+	int r = add_rows(ledger, leases, DB_ROWS_LEASE, attempt_id, err);
+
+	for (size_t i = first; r == 0 && i < json_array_size(leases); i++)
+		if (!has_owner(owners, text_of(leases, i, "owner_id")))
+			r = add_rows(ledger, owners, DB_ROWS_OWNER, text_of(leases, i, "owner_id"), err);
+	if (r == 0)
+		r = add_rows(ledger, array_of(tables, "record"), DB_ROWS_RECORD, attempt_id, err);
+	if (r == 0)
+		r = add_rows(ledger, array_of(tables, "stream"), DB_ROWS_STREAM, attempt_id, err);
+	return r;
+}
+
+/* Every table but key and seal, which come after the rows record and are bound by receipt and fingerprint. */
+static int add_run(struct sqlite_ledger *ledger, json_t *tables, const char *run_id, struct err *err)
+{
+	json_t *attempts = array_of(tables, "attempt");
+	int r = add_rows(ledger, attempts, DB_ROWS_ATTEMPT, run_id, err);
+
+	for (size_t i = 0; r == 0 && i < json_array_size(attempts); i++)
+		r = add_attempt(ledger, tables, text_of(attempts, i, "attempt_id"), err);
+	if (r == 0)
+		r = add_rows(ledger, array_of(tables, "run"), DB_ROWS_RUN, run_id, err);
+	if (r == 0)
+		r = add_rows(ledger, array_of(tables, "launch_intent"), DB_ROWS_LAUNCH_INTENT, run_id, err);
+	if (r == 0)
+		r = add_rows(ledger, array_of(tables, "cancellation"), DB_ROWS_CANCELLATION, run_id, err);
+	if (r == 0)
+		r = add_rows(ledger, array_of(tables, "ledger"), DB_ROWS_LEDGER, ledger->ledger_id, err);
+	return r;
+}
+
 int rows_of_run(struct sqlite_ledger *ledger, const char *run_id, int64_t at_ms, char **ret, struct err *err)
 {
 	BUF_AUTO struct buf text = BUF_INIT(ROWS_RECORD_BYTES_MAX);
 	JSON_AUTO json_t *tables = json_object();
 	JSON_AUTO json_t *body = json_pack("{s:I, s:O}", "at", (json_int_t)at_ms, "rows", tables);
-	int r = body ? 0 : err_set(err, ERR_NO_MEMORY, "out of memory");
+	int r = body ? add_run(ledger, tables, run_id, err) : err_set(err, ERR_NO_MEMORY, "out of memory");
 
-	for (size_t i = 0; r == 0 && i < sizeof tables_of_run / sizeof tables_of_run[0]; i++) {
-		json_t *rows = json_array();
-
-		if (json_object_set_new(tables, tables_of_run[i].table, rows) < 0)
-			return err_set(err, ERR_NO_MEMORY, "out of memory");
-		r = table_rows(ledger, tables_of_run[i].rows, run_id, rows, err);
-	}
 	if (r == 0)
 		r = json_canonical(body, &text, err);
 	if (r == 0)

@@ -58,20 +58,31 @@ static int seal_chain_end(struct sqlite_ledger *ledger, const char *key, struct 
 	return 0;
 }
 
+/* The public key comes with the key's first seal. */
+static int record_key(struct sqlite_ledger *ledger, const struct ledger_seal_built *built, struct err *err)
+{
+	struct digest public_key; /* as long as a digest, and spelled in hex as one */
+	char hex[DIGEST_HEX_SIZE];
+	bool known = false;
+	int r = ledger_has(ledger, DB_HAS_KEY, built->key, &known, err);
+
+	if (r < 0 || known)
+		return r;
+	memcpy(public_key.bytes, built->public_key, sizeof public_key.bytes);
+	return db_run(&ledger->db, DB_INSERT_KEY, DB_VALUES(db_text(built->key), db_text(digest_hex(&public_key, hex))), err);
+}
+
 static int insert_seal(struct sqlite_ledger *ledger, const struct ledger_seal *seal, const char *run_id,
                        const struct ledger_seal_numbers *numbers, struct err *err)
 {
 	struct ledger_seal_built built = {.receipt = NULL};
-	struct digest public_key; /* as long as a digest, and spelled in hex as one */
-	char hex[DIGEST_HEX_SIZE];
 	int r = seal->build(seal->context, numbers, &built, err);
 
 	if (r < 0)
 		return r;
 	if (strcmp(built.key, seal->key) != 0)
 		return err_set(err, ERR_INTERNAL, "ledger: the receipt is signed with another key than announced");
-	memcpy(public_key.bytes, built.public_key, sizeof public_key.bytes);
-	r = db_run(&ledger->db, DB_INSERT_KEY, DB_VALUES(db_text(built.key), db_text(digest_hex(&public_key, hex))), err);
+	r = record_key(ledger, &built, err);
 	if (r < 0)
 		return r;
 	return db_run(&ledger->db, DB_INSERT_SEAL,

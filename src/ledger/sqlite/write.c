@@ -164,10 +164,10 @@ int ledger_append(struct ledger *base, const char *attempt_id, const char *owner
 	return db_end(&ledger->db, r, err);
 }
 
-static int exists(struct sqlite_ledger *ledger, enum db_statement which, const char *run_id, bool *ret, struct err *err)
+int ledger_has(struct sqlite_ledger *ledger, enum db_statement which, const char *id, bool *ret, struct err *err)
 {
 	DB_DONE_AUTO sqlite3_stmt *row = NULL;
-	int r = db_start(&ledger->db, which, DB_VALUES(db_text(run_id)), &row, err);
+	int r = db_start(&ledger->db, which, DB_VALUES(db_text(id)), &row, err);
 
 	if (r == 0)
 		r = db_step(&ledger->db, row, err);
@@ -180,10 +180,10 @@ static int exists(struct sqlite_ledger *ledger, enum db_statement which, const c
 static int may_launch(struct sqlite_ledger *ledger, const char *run_id, struct err *err)
 {
 	bool intent = false, cancelled = false;
-	int r = exists(ledger, DB_HAS_INTENT, run_id, &intent, err);
+	int r = ledger_has(ledger, DB_HAS_INTENT, run_id, &intent, err);
 
 	if (r == 0)
-		r = exists(ledger, DB_HAS_CANCELLATION, run_id, &cancelled, err);
+		r = ledger_has(ledger, DB_HAS_CANCELLATION, run_id, &cancelled, err);
 	if (r < 0)
 		return r;
 	if (intent)
@@ -232,13 +232,15 @@ static int is_sealed(struct sqlite_ledger *ledger, const char *run_id, bool *ret
 int ledger_request_cancel(struct ledger *base, const char *run_id, bool *ret_sealed, struct err *err)
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
-	bool sealed = false;
+	bool sealed = false, cancelled = false;
 	int r = db_begin(&ledger->db, true, err);
 
 	if (r < 0)
 		return r;
 	r = is_sealed(ledger, run_id, &sealed, err);
-	if (r == 0 && !sealed)
+	if (r == 0)
+		r = ledger_has(ledger, DB_HAS_CANCELLATION, run_id, &cancelled, err);
+	if (r == 0 && !sealed && !cancelled)
 		r = db_run(&ledger->db, DB_INSERT_CANCELLATION, DB_VALUES(db_text(run_id), db_int(clock_wall_ms())), err);
 	r = db_end(&ledger->db, r, err);
 	if (r == 0)
@@ -248,7 +250,7 @@ int ledger_request_cancel(struct ledger *base, const char *run_id, bool *ret_sea
 
 int ledger_cancel_requested(struct ledger *base, const char *run_id, bool *ret, struct err *err)
 {
-	return exists(sqlite_ledger_of(base), DB_HAS_CANCELLATION, run_id, ret, err);
+	return ledger_has(sqlite_ledger_of(base), DB_HAS_CANCELLATION, run_id, ret, err);
 }
 
 int ledger_renew(struct ledger *base, const char *attempt_id, const char *owner_id, int64_t generation, struct err *err)

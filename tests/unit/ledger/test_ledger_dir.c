@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "ledger/ledger_dir.h"
+#include "ledger_fixture.h"
 
 enum { PATH_SIZE = 128 };
 
@@ -26,10 +27,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[PATH_SIZE];
-
-	snprintf(command, sizeof command, "rm -r %s", (const char *)*state);
-	assert_int_equal(system(command), 0);
+	fixture_remove_tree(*state);
 	free(*state);
 	return 0;
 }

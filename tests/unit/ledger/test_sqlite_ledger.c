@@ -134,16 +134,27 @@ static void a_file_that_is_no_database_is_left_alone(void **state)
 	assert_string_equal(start, "this is no ledg");
 }
 
+static void copy_into(const struct ledger_fixture *fixture, const char *name, const char *copy)
+{
+	char from[PATH_SIZE], to[PATH_SIZE];
+
+	snprintf(from, sizeof from, "%s/%s", fixture->path, name);
+	snprintf(to, sizeof to, "%s/%s", fixture->path, copy);
+	fixture_copy_file(from, to);
+}
+
 static void a_copied_ledger_is_verified_but_not_written(void **state)
 {
 	struct ledger_fixture *fixture = *state;
-	char command[2 * PATH_SIZE], copy[PATH_SIZE];
+	char copy[PATH_SIZE];
 	struct err err = ERR_INIT;
 
 	fixture_close(fixture);
 	snprintf(copy, sizeof copy, "%s/copy", fixture->path);
-	snprintf(command, sizeof command, "cd %s && mkdir -m 700 copy && cp -a ledger.db* identity copy/", fixture->path);
-	assert_int_equal(system(command), 0);
+	assert_int_equal(mkdir(copy, 0700), 0);
+	copy_into(fixture, "ledger.db", "copy/ledger.db");
+	copy_into(fixture, "ledger.db-wal", "copy/ledger.db-wal");
+	copy_into(fixture, "identity", "copy/identity");
 	assert_int_equal(try_open(copy, false, &err), ERR_FOREIGN);
 	assert_non_null(strstr(err.text, "ledger was copied"));
 	assert_int_equal(try_open(copy, true, &err), 0);
@@ -165,12 +176,14 @@ static void a_moved_ledger_is_the_same_ledger(void **state)
 static void an_older_copy_put_back_in_place_is_refused(void **state)
 {
 	struct ledger_fixture *fixture = *state;
-	char command[2 * PATH_SIZE];
+	char saved[PATH_SIZE], path[PATH_SIZE];
 	struct err err = ERR_INIT;
 
 	fixture_close(fixture);
-	snprintf(command, sizeof command, "cd %s && cp -a ledger.db saved && mv saved ledger.db", fixture->path);
-	assert_int_equal(system(command), 0);
+	copy_into(fixture, "ledger.db", "saved");
+	snprintf(saved, sizeof saved, "%s/saved", fixture->path);
+	snprintf(path, sizeof path, "%s/ledger.db", fixture->path);
+	assert_int_equal(rename(saved, path), 0);
 	assert_int_equal(try_open(fixture->path, false, &err), ERR_FOREIGN);
 }
 
@@ -197,7 +210,7 @@ static void a_database_that_others_can_write_or_name_is_refused(void **state)
 /* All begin together, when the pipe closes. */
 static void twenty_processes_make_one_ledger(void **state)
 {
-	char path[] = "/tmp/caisson-test-creators-XXXXXX", command[PATH_SIZE];
+	char path[] = "/tmp/caisson-test-creators-XXXXXX";
 	int go[2];
 
 	(void)state;
@@ -225,8 +238,7 @@ static void twenty_processes_make_one_ledger(void **state)
 		assert_true(wait(&status) > 0);
 		assert_int_equal(status, 0);
 	}
-	snprintf(command, sizeof command, "rm -r %s", path);
-	assert_int_equal(system(command), 0);
+	fixture_remove_tree(path);
 }
 
 static bool has_owner_file(const struct ledger_fixture *fixture, const char *owner_id)
