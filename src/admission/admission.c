@@ -61,8 +61,6 @@ static void judge_support(const struct admission_request *request, struct admiss
 		find(decision, ADMISSION_UNSUPPORTED, "$.image");
 	if (request->plan->limits.scratch == SCRATCH_DISK)
 		find(decision, ADMISSION_UNSUPPORTED, "$.limits.scratch");
-	if (request->plan->required_output_count > 0)
-		find(decision, ADMISSION_UNSUPPORTED, "$.outputs.required");
 }
 
 static void judge_budget(const struct admission_request *request, struct admission_decision *decision)

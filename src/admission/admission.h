@@ -15,7 +15,7 @@ enum admission_reason {
 	ADMISSION_POLICY_PROFILE,    /* "policy_profile": the policy does not allow this profile */
 	ADMISSION_POLICY_NETWORK,    /* "policy_network": network other than none, which needs an approval that this version cannot give */
 	ADMISSION_POLICY_LIMIT,      /* "policy_limit": a limit above the policy's maximum */
-	ADMISSION_UNSUPPORTED,       /* "unsupported": a requested feature this version does not have (scratch disk, image, outputs, …) */
+	ADMISSION_UNSUPPORTED,       /* "unsupported": a requested feature this version does not have (scratch disk, image, …) */
 	ADMISSION_APPROVAL_MISSING,  /* "approval_missing" */
 	ADMISSION_BUDGET,            /* "budget_exceeded" */
 	ADMISSION_READINESS_STALE,   /* "readiness_stale": older than 30 s, or none */

@@ -42,6 +42,17 @@ struct collecting {
 	bool too_many_files, too_many_entries, too_long_names; /* said once */
 };
 
+struct collect_rules collect_rules_of(const struct plan *plan)
+{
+	return (struct collect_rules){
+		.max_files = plan->limits.artifact_files,
+		.max_file_bytes = plan->limits.artifact_file_bytes,
+		.max_bytes = plan->limits.artifact_bytes,
+		.required = (const char *const *)plan->required_outputs,
+		.required_count = plan->required_output_count,
+	};
+}
+
 static const char changed[] = "changed while it was read";
 
 static int out_of_memory(struct err *err)

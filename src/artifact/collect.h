@@ -11,6 +11,7 @@
 #include "artifact/list.h"
 #include "artifact/store.h"
 #include "base/error.h"
+#include "manifest/plan.h"
 
 enum {
 	COLLECT_ENTRIES_MAX = 4096, /* names of every kind, in all directories together */
@@ -23,6 +24,9 @@ struct collect_rules {
 	const char *const *required; /* paths that must be there as files, and not empty */
 	size_t required_count;
 };
+
+/* The rules of a plan; valid as long as it is. */
+struct collect_rules collect_rules_of(const struct plan *plan);
 
 /* dir: descriptor of the output place. With any rejection *ret has only rejections, and what was copied before stays in the store without a
  * name in any receipt. Objects are durable when it returns. A negative code is our failure, never the guest's: ERR_NO_SPACE, ERR_IO, … */

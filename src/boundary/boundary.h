@@ -15,6 +15,7 @@
 #include "base/id.h"
 #include "manifest/plan.h"
 
+struct artifact_list;
 struct capture;
 struct store;
 struct boundary;
@@ -141,6 +142,12 @@ struct boundary_ops {
 
 	/* Must: by the kernel's or engine's own word: zero members, identity absent. ERR_UNVERIFIED names what is left. */
 	int (*verify_empty)(struct boundary *b, struct err *err);
+
+	/* May be NULL: then there are no outputs, and prepare must refuse (ERR_UNSUPPORTED) a plan that requires some. Must: collect the
+	 * output place by the plan's rules into the spec's store (artifact/collect.h), what breaks a rule being a result too. Called at
+	 * most once, after verify_empty said so: what is needed for it outlives cleanup, until free, and is no resource that carries the
+	 * identity. An error is a failure of ours. *ret is empty before, and the caller's (artifact_list_done). */
+	int (*collect)(struct boundary *b, struct artifact_list *ret, struct err *err);
 
 	/* May be called from a signal handler or another thread: makes the present or next observe return BOUNDARY_INTERRUPTED. */
 	void (*interrupt)(struct boundary *b);

@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "artifact/list.h"
 #include "base/clock.h"
 #include "lifecycle/lifecycle.h"
 #include "runner/runner.h"
@@ -51,6 +52,8 @@ struct drive {
 	struct boundary_usage usage;
 	struct boundary_drain retained;
 	struct drive_stream streams[2];           /* stdout, stderr; of what was launched */
+	struct artifact_list artifacts;           /* of a run that would succeed */
+	char artifact_failure[LIFE_DETAIL_MAX];   /* why they could not be collected; "" when they could */
 	char stream_failure[LIFE_DETAIL_MAX];     /* why the captured bytes cannot be kept; "" when they can */
 	int64_t now_ns;                           /* the latest moment that was seen, CLOCK_MONOTONIC */
 	int64_t renew_at_ns, lease_ends_at_ns;
@@ -106,6 +109,11 @@ int drive_restore(struct drive *drive, char **ret_principal, struct err *err);
 
 /* streams.c: digests, and the store for what is no row. What cannot be kept is said in drive->stream_failure. */
 int drive_keep_streams(struct drive *drive, struct err *err);
+
+/* outputs.c: collects the outputs of a run that succeeds so far; what is against the rules is said in drive->artifacts, what fails in
+ * drive->artifact_failure. */
+int drive_collect(struct drive *drive, struct err *err);
+void drive_say_rejections(const struct artifact_list *list, char text[static LIFE_DETAIL_MAX]);
 
 /* receipt_fill.c */
 void drive_decide(const struct drive *drive, struct verdict *ret);

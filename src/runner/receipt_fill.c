@@ -30,10 +30,24 @@ static struct verdict_totals totals_of(const struct drive *drive)
 			capture_get_state(captures[i], &state);
 		totals.output_over |= state.overflow && drive->plan->limits.on_overflow == OVERFLOW_KILL;
 	}
+	if (drive->artifacts.rejected > 0)
+		drive_say_rejections(&drive->artifacts, totals.artifact_rejected);
 	totals.retained_ignored = drive->plan->retained_output == RETAINED_IGNORE;
 	totals.wall_limit_ns = drive->plan->limits.wall_ms * NS_PER_MS;
 	totals.cpu_limit_ns = drive->plan->limits.cpu_ms * NS_PER_MS;
 	return totals;
+}
+
+/* Without its outputs a run is no success; whose failure that was depends on who is left to tell. */
+static void note_artifact_failure(const struct drive *drive, struct life *life)
+{
+	if (life->boundary_misbehaved || life->interrupted)
+		return;
+	life->interrupted = drive->provider != NULL;
+	life->boundary_misbehaved = !life->interrupted;
+	snprintf(life->boundary_reason, sizeof(life->boundary_reason), "%s",
+	         life->interrupted ? "outputs_not_collected" : "artifacts_not_kept");
+	snprintf(life->boundary_detail, sizeof(life->boundary_detail), "%s", drive->artifact_failure);
 }
 
 void drive_decide(const struct drive *drive, struct verdict *ret)
@@ -45,6 +59,8 @@ void drive_decide(const struct drive *drive, struct verdict *ret)
 		snprintf(life.boundary_reason, sizeof(life.boundary_reason), "output_not_kept");
 		snprintf(life.boundary_detail, sizeof(life.boundary_detail), "%s", drive->stream_failure);
 	}
+	if (drive->artifact_failure[0])
+		note_artifact_failure(drive, &life);
 	verdict_decide(&life, &totals, ret);
 	if (drive->provider && ret->kind == VERDICT_CANCELLED) /* when it was asked for, on which clock, is not known any more */
 		snprintf(ret->detail, sizeof(ret->detail), "recorded before its keeper was lost");
@@ -84,7 +100,7 @@ static int limits_of(const struct plan *plan, json_t **ret, struct err *err)
 struct sealing {
 	const struct drive *drive;
 	struct verdict verdict;
-	json_t *limits, *layers, *evidence;
+	json_t *limits, *layers, *evidence, *artifacts;
 	char *text;
 };
 
@@ -157,6 +173,7 @@ static int build(void *context, const struct ledger_seal_numbers *numbers, struc
 		.exit_code = verdict->exit_code,
 		.signal = verdict->signal > 0 ? verdict_signal_name(verdict->signal) : NULL,
 		.limits = sealing->limits,
+		.artifacts = sealing->artifacts,
 		.boundary_kind = drive->attempt.profile,
 		.layers = sealing->layers,
 		.evidence = sealing->evidence,
@@ -192,9 +209,27 @@ static void rows_of(const struct drive *drive, struct ledger_stream rows[static 
 	}
 }
 
+static struct ledger_artifact *artifacts_of(const struct artifact_list *list)
+{
+	struct ledger_artifact *rows = calloc(list->count + 1, sizeof(*rows));
+	for (size_t i = 0; rows && i < list->count; i++) {
+		const struct artifact *artifact = &list->items[i];
+		rows[i] = (struct ledger_artifact){
+			.path = artifact->path,
+			.size_bytes = artifact->size_bytes,
+			.sha256 = artifact->sha256,
+			.mode = artifact->mode,
+		};
+	}
+	return rows;
+}
+
 static int commit(struct drive *drive, struct sealing *sealing, struct err *err)
 {
 	struct ledger_stream rows[2];
+	struct ledger_artifact *artifacts = artifacts_of(&drive->artifacts);
+	if (!artifacts)
+		return err_set(err, ERR_NO_MEMORY, "the artifacts' rows");
 	rows_of(drive, rows);
 	struct ledger_seal seal = {
 		.attempt_id = drive->attempt.attempt_id,
@@ -204,27 +239,34 @@ static int commit(struct drive *drive, struct sealing *sealing, struct err *err)
 		.record_count = drive->journal.count,
 		.streams = rows,
 		.stream_count = drive->life.launched && drive->standard_output ? 2 : 0,
+		.artifacts = artifacts,
+		.artifact_count = drive->artifacts.count,
 		.verdict = verdict_name(sealing->verdict.kind),
 		.reason = sealing->verdict.reason,
 		.build = build,
 		.context = sealing,
 	};
 	snprintf(seal.key, sizeof(seal.key), "%s", key_fingerprint(drive->key));
-	return drive->ledger->ops->seal(drive->ledger, &seal, err);
+	int rc = drive->ledger->ops->seal(drive->ledger, &seal, err);
+	free(artifacts);
+	return rc;
 }
 
 int drive_seal(struct drive *drive, struct err *err)
 {
 	int rc = drive_keep_streams(drive, err);
+	if (rc == 0)
+		rc = drive_collect(drive, err);
 	if (rc < 0)
 		return rc;
 	struct sealing sealing = {.drive = drive};
 	drive_decide(drive, &sealing.verdict);
 	sealing.layers = layers_of(&drive->evidence);
 	sealing.evidence = body_evidence(&drive->evidence);
+	sealing.artifacts = artifact_list_items(&drive->artifacts);
 	rc = limits_of(drive->plan, &sealing.limits, err);
-	if (rc == 0 && (!sealing.layers || !sealing.evidence))
-		rc = err_set(err, ERR_NO_MEMORY, "the receipt's evidence");
+	if (rc == 0 && (!sealing.layers || !sealing.evidence || !sealing.artifacts))
+		rc = err_set(err, ERR_NO_MEMORY, "the receipt's lists");
 	int fault = FAULT("run.seal");
 	if (rc == 0)
 		rc = fault < 0 ? err_set(err, fault, "injected fault") : commit(drive, &sealing, err);
@@ -240,5 +282,6 @@ int drive_seal(struct drive *drive, struct err *err)
 	json_decref(sealing.limits);
 	json_decref(sealing.layers);
 	json_decref(sealing.evidence);
+	json_decref(sealing.artifacts);
 	return rc;
 }

@@ -136,6 +136,12 @@ static int verify_empty(struct boundary *base, struct err *err)
 	return linux_verify_empty(boundary, err);
 }
 
+static int collect(struct boundary *base, struct artifact_list *ret, struct err *err)
+{
+	int rc = expect_phase(self(base), LINUX_CLEANED, "collect", err);
+	return rc < 0 ? rc : linux_collect(self(base), ret, err);
+}
+
 static void interrupt(struct boundary *base)
 {
 	const uint64_t one = 1;
@@ -148,8 +154,9 @@ static void free_boundary(struct boundary *base)
 	if (!base)
 		return;
 	struct linux_boundary *boundary = self(base);
-	int *fds[] = {&boundary->interrupt, &boundary->init_pidfd, &boundary->main_pidfd, &boundary->control, &boundary->network, &boundary->streams[0],
-	              &boundary->streams[1], &boundary->wall_timer, &boundary->cpu_timer, &boundary->oom_event};
+	int *fds[] = {&boundary->interrupt,  &boundary->init_pidfd, &boundary->main_pidfd, &boundary->control,
+	              &boundary->out,        &boundary->network,    &boundary->streams[0], &boundary->streams[1],
+	              &boundary->wall_timer, &boundary->cpu_timer,  &boundary->oom_event};
 	if (boundary->init_pidfd >= 0)
 		linux_kill_unit(boundary);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
@@ -171,6 +178,7 @@ static const struct boundary_ops ops = {
 	.drain = drain,
 	.cleanup = cleanup,
 	.verify_empty = verify_empty,
+	.collect = collect,
 	.interrupt = interrupt,
 	.free = free_boundary,
 };
@@ -181,8 +189,8 @@ int linux_boundary_open(struct linux_provider *provider, struct boundary **ret, 
 	if (!boundary)
 		return err_set(err, ERR_NO_MEMORY, "boundary");
 	*boundary = (struct linux_boundary){
-		.base.ops = &ops, .provider = provider, .ids.lock = -1, .init_pidfd = -1, .main_pidfd = -1, .control = -1, .network = -1,
-		.streams = {-1, -1}, .wall_timer = -1, .cpu_timer = -1, .oom_event = -1, .kill_sent_ns = INT64_MAX,
+		.base.ops = &ops, .provider = provider, .ids.lock = -1, .init_pidfd = -1, .main_pidfd = -1, .control = -1, .out = -1,
+		.network = -1, .streams = {-1, -1}, .wall_timer = -1, .cpu_timer = -1, .oom_event = -1, .kill_sent_ns = INT64_MAX,
 	};
 	struct boundary_identity nobody = {"", ""};
 	cgroups_init(&boundary->groups, NULL, NULL, &nobody);

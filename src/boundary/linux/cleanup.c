@@ -1,4 +1,4 @@
-/* cleanup.c - kills the unit, reads what it used, removes what it had, and verifies that nothing is left. */
+/* cleanup.c - kills the unit, reads what it used, removes what it had, verifies that nothing is left, and collects what it put out. */
 #include "boundary/linux/linux_boundary.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "artifact/collect.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -74,6 +75,8 @@ int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, s
 	if (rc < 0)
 		return rc;
 	usage.survivors_killed += others;
+	if (boundary->out < 0)
+		boundary->out = fd_take(&boundary->view.out);
 	view_done(&boundary->view);
 	ids_release(&boundary->ids);
 	boundary->phase = LINUX_CLEANED;
@@ -89,4 +92,17 @@ int linux_verify_empty(struct linux_boundary *boundary, struct err *err)
 	if (boundary->init_pidfd >= 0)
 		return err_set(err, ERR_UNVERIFIED, "guest init is not reaped");
 	return cgroups_verify_absent(&boundary->provider->host, boundary->provider->cgroup_parent, boundary->groups.name, err);
+}
+
+int linux_collect(struct linux_boundary *boundary, struct artifact_list *ret, struct err *err)
+{
+	const struct collect_rules rules = collect_rules_of(boundary->spec.plan);
+	int rc = FAULT("linux.collect");
+	if (rc < 0)
+		return err_set(err, rc, "collect: fault point");
+	if (boundary->out < 0)
+		return err_set(err, ERR_STATE, "collect: there is no output place");
+	rc = artifact_collect(boundary->out, &rules, boundary->spec.store, ret, err);
+	fd_close(&boundary->out);
+	return rc;
 }

@@ -54,6 +54,7 @@ struct linux_boundary {
 	struct ids ids;
 	struct cgroups groups;
 	struct view view;
+	int out;                     /* the output place, from cleanup on */
 	int network;                 /* the guest's network namespace, until init is born in it */
 
 	pid_t init_pid, main_pid;
@@ -106,6 +107,8 @@ int linux_drain(struct linux_boundary *boundary, struct boundary_drain *ret, str
 void linux_kill_unit(struct linux_boundary *boundary);
 int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, struct err *err);
 int linux_verify_empty(struct linux_boundary *boundary, struct err *err);
+/* Of what is left when nothing is left: the detached output place. */
+int linux_collect(struct linux_boundary *boundary, struct artifact_list *ret, struct err *err);
 
 /* probe.c: doctor's lines. */
 int linux_probe(struct linux_provider *provider, boundary_probe_fn line, void *context, struct err *err);

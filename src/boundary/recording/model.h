@@ -42,6 +42,7 @@ enum recording_phase {
 	PHASE_FAILED,
 	PHASE_CLEANED,
 	PHASE_EMPTY,
+	PHASE_COLLECTED,
 	PHASE_COUNT
 };
 
@@ -52,6 +53,7 @@ struct recording_boundary {
 	struct recording_unit *unit; /* NULL before prepare */
 	const struct recording_script *script;
 	const struct plan *plan;
+	struct store *store;
 	struct capture *standard_output, *standard_error;
 	enum recording_phase phase;
 	volatile sig_atomic_t interrupted;
@@ -86,6 +88,9 @@ int recording_advance(struct recording_boundary *b, int64_t until_ns, enum recor
 /* Main and all die by our hand now. */
 void recording_kill_now(struct recording_boundary *b);
 void recording_end_main(struct recording_boundary *b, enum boundary_exit how, int status, bool killed_by_us);
+
+/* outputs.c: puts what the script leaves into the store, by the rules for what is required. */
+int recording_collect(const struct recording_boundary *b, struct artifact_list *ret, struct err *err);
 
 /* slots.c */
 extern const struct boundary_ops recording_ops;

@@ -31,6 +31,7 @@ enum recording_step {
 	RECORDING_DRAIN,
 	RECORDING_CLEANUP,
 	RECORDING_VERIFY_EMPTY,
+	RECORDING_COLLECT,
 	RECORDING_STEP_COUNT
 };
 
@@ -61,10 +62,20 @@ struct recording_event {
 	void *context;
 };
 
+/* What main leaves in its output place. */
+struct recording_output {
+	const char *path;
+	const char *text;
+	bool executable;
+	const char *rejected; /* the reason why it breaks a rule; NULL: it does not */
+};
+
 /* Borrowed by every boundary opened while it is set; must outlive them. */
 struct recording_script {
 	const struct recording_event *events;
 	size_t event_count;
+	const struct recording_output *outputs; /* sorted by path */
+	size_t output_count;
 	int fail[RECORDING_STEP_COUNT]; /* an err_code: that step fails every time; 0: it does not */
 	const char *fail_text;          /* its error text; NULL: "scripted failure" */
 	int cleanup_failures;           /* so many calls of cleanup fail first */

@@ -18,12 +18,14 @@ static const char *const step_names[RECORDING_STEP_COUNT] = {
 	[RECORDING_DRAIN] = "drain",
 	[RECORDING_CLEANUP] = "cleanup",
 	[RECORDING_VERIFY_EMPTY] = "verify_empty",
+	[RECORDING_COLLECT] = "collect",
 };
 
 static const char *const phase_names[PHASE_COUNT] = {
 	[PHASE_OPENED] = "opened",     [PHASE_PREPARED] = "prepared", [PHASE_SUSPENDED] = "suspended",
 	[PHASE_ENROLLED] = "enrolled", [PHASE_LAUNCHED] = "launched", [PHASE_EXITED] = "exited",
 	[PHASE_FAILED] = "failed",     [PHASE_CLEANED] = "cleaned",   [PHASE_EMPTY] = "empty",
+	[PHASE_COLLECTED] = "collected",
 };
 
 #define IN(phase) (1u << (phase))
@@ -36,10 +38,11 @@ static const unsigned allowed[RECORDING_STEP_COUNT] = {
 	[RECORDING_LAUNCH] = IN(PHASE_ENROLLED),
 	[RECORDING_OBSERVE] = IN(PHASE_LAUNCHED) | IN(PHASE_EXITED),
 	[RECORDING_TERMINATE] = IN(PHASE_LAUNCHED) | IN(PHASE_EXITED),
-	[RECORDING_KILL] = ~(IN(PHASE_CLEANED) | IN(PHASE_EMPTY)),
+	[RECORDING_KILL] = ~(IN(PHASE_CLEANED) | IN(PHASE_EMPTY) | IN(PHASE_COLLECTED)),
 	[RECORDING_DRAIN] = IN(PHASE_EXITED),
 	[RECORDING_CLEANUP] = ~0u,
 	[RECORDING_VERIFY_EMPTY] = IN(PHASE_CLEANED) | IN(PHASE_EMPTY),
+	[RECORDING_COLLECT] = IN(PHASE_EMPTY),
 };
 
 static struct recording_boundary *recording(struct boundary *b)
@@ -109,6 +112,7 @@ static int slot_prepare(struct boundary *base, const struct boundary_spec *spec,
 	if (rc < 0)
 		return rc;
 	b->plan = spec->plan;
+	b->store = spec->store;
 	b->standard_output = spec->standard_output;
 	b->standard_error = spec->standard_error;
 	rc = evidence_add(evidence, "model.limits", EVIDENCE_OBSERVED, err, "wall %lld ms, cpu %lld ms",
@@ -337,6 +341,18 @@ static int slot_verify_empty(struct boundary *base, struct err *err)
 	return done(b, RECORDING_VERIFY_EMPTY, 0, "ok");
 }
 
+/* Also a collection that failed is over: what it was made of is gone. */
+static int slot_collect(struct boundary *base, struct artifact_list *ret, struct err *err)
+{
+	struct recording_boundary *b = recording(base);
+	int rc = begin(b, RECORDING_COLLECT, err);
+	if (rc < 0)
+		return rc;
+	rc = recording_collect(b, ret, err);
+	b->phase = PHASE_COLLECTED;
+	return done(b, RECORDING_COLLECT, rc, "ok");
+}
+
 static void slot_interrupt(struct boundary *base)
 {
 	recording(base)->interrupted = 1;
@@ -363,6 +379,7 @@ const struct boundary_ops recording_ops = {
 	.drain = slot_drain,
 	.cleanup = slot_cleanup,
 	.verify_empty = slot_verify_empty,
+	.collect = slot_collect,
 	.interrupt = slot_interrupt,
 	.free = slot_free,
 };

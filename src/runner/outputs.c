@@ -1,0 +1,73 @@
+/* outputs.c - what a run leaves for others, taken over between the verified end of its processes and the seal. */
+#include "runner/drive.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/fault.h"
+
+enum { MORE_SIZE = 32 }; /* "; and 4000 more" */
+
+/* "a.txt: is a FIFO; b: is a symbolic link; and 3 more", cut where it gets too long. */
+void drive_say_rejections(const struct artifact_list *list, char text[static LIFE_DETAIL_MAX])
+{
+	char line[LIFE_DETAIL_MAX];
+	size_t length = 0, room = LIFE_DETAIL_MAX - MORE_SIZE, said = 0;
+	for (; said < artifact_rejections(list); said++) {
+		const struct artifact_rejection *rejection = &list->rejections[said];
+		int size = snprintf(line, sizeof(line), "%s%s%s%s", said ? "; " : "", rejection->path, *rejection->path ? ": " : "",
+		                    rejection->reason);
+		if (said > 0 && (size_t)size >= room - length)
+			break;
+		say(text + length, room - length, line);
+		length += strlen(text + length);
+	}
+	if (said < list->rejected)
+		snprintf(text + length, LIFE_DETAIL_MAX - length, "; and %zu more", list->rejected - said);
+}
+
+/* Would this be a success, if nobody asked for outputs? Only then they are collected: a natural exit with 0, no stop, nothing retained. */
+static bool succeeds(const struct drive *drive)
+{
+	struct verdict verdict;
+	drive_decide(drive, &verdict);
+	return verdict.kind == VERDICT_SUCCEEDED;
+}
+
+static int record(struct drive *drive, struct err *err)
+{
+	const struct artifact_list *list = &drive->artifacts;
+	if (list->rejected > 0)
+		return journal_add(&drive->journal, "artifacts_rejected",
+		                   json_pack("{s:I, s:o}", "rejected", (json_int_t)list->rejected, "rejections",
+		                             artifact_list_rejections(list)), err);
+	return list->count > 0 ? journal_add(&drive->journal, "collected", json_pack("{s:I}", "artifacts", (json_int_t)list->count), err)
+	                       : 0;
+}
+
+static int collect(struct drive *drive, struct err *err)
+{
+	int rc = drive->boundary->ops->collect(drive->boundary, &drive->artifacts, err);
+	int fault = rc == 0 ? FAULT("run.collected") : 0;
+	return fault < 0 ? err_set(err, fault, "injected fault") : rc;
+}
+
+int drive_collect(struct drive *drive, struct err *err)
+{
+	struct err failure = ERR_INIT;
+	if (!succeeds(drive))
+		return 0;
+	if (!drive->boundary) { /* a recovery: the output place went with its keeper */
+		snprintf(drive->artifact_failure, sizeof(drive->artifact_failure), "the keeper was lost before outputs were collected");
+		return 0;
+	}
+	if (!drive->boundary->ops->collect)
+		return 0;
+	if (collect(drive, &failure) < 0) {
+		artifact_list_done(&drive->artifacts);
+		say(drive->artifact_failure, sizeof(drive->artifact_failure), failure.text);
+		return 0;
+	}
+	return record(drive, err);
+}
