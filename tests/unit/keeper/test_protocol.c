@@ -28,6 +28,7 @@ static const struct {
 	{REQUEST_DRAIN,     ".....lx.", ".....lx."},
 	{REQUEST_CLEANUP,   ".ccccccc", ".xxxxxxx"},
 	{REQUEST_VERIFY,    ".......c", ".......c"},
+	{REQUEST_COLLECT,   ".......c", ".......c"},
 	{REQUEST_INTERRUPT, "iopselxc", "iopselxc"},
 	{REQUEST_FREE,      ".iiiiiii", ".iiiiiii"},
 };

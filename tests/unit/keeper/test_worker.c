@@ -425,7 +425,7 @@ static void send_request(struct side *side, enum request_kind kind)
 	id_new("led", request.identity.ledger_id);
 	id_new("bnd", request.identity.boundary_id);
 	assert_int_equal(request_encode(&request, &text, &err), 0);
-	send_raw(side, text.data, text.len, kind == REQUEST_PREPARE ? PREPARE_FDS : 0);
+	send_raw(side, text.data, text.len, protocol_fds(kind));
 }
 
 /* Whatever is not in the table ends the worker, and its unit with it. */
@@ -456,7 +456,7 @@ static void every_request_out_of_its_phase_ends_the_worker(void **state)
 			ended_by(side, logs[phase]);
 			breaches++;
 		}
-	assert_int_equal(breaches, 63);
+	assert_int_equal(breaches, 70);
 }
 
 static void a_malformed_message_ends_the_worker(void **state)
