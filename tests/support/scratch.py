@@ -1,6 +1,7 @@
 """scratch.py - one private scratch directory a test program, removed at its end."""
 
 import atexit
+import functools
 import os
 import shutil
 import tempfile
@@ -13,18 +14,17 @@ def _remove(path):
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _make():
+@functools.cache
+def root():
+    """The scratch root, made at its first use: a program that replaces itself by exec before leaves nothing."""
     path = tempfile.mkdtemp(prefix="caisson-test.", dir=os.environ.get("CAISSON_TEST_TMP", "/tmp"))
     atexit.register(_remove, path)
     return path
 
 
-ROOT = _make()
-
-
 def directory(name):
     """A fresh directory (0700) below the scratch root."""
-    return tempfile.mkdtemp(prefix=name + ".", dir=ROOT)
+    return tempfile.mkdtemp(prefix=name + ".", dir=root())
 
 
 def file(name, content=b"", mode=0o644):
