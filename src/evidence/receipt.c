@@ -49,11 +49,9 @@ static json_t *copy_or(const json_t *value, json_t *otherwise)
 
 static json_t *stream_json(const struct receipt_stream *stream)
 {
-	char text[DIGEST_TEXT_SIZE];
-
-	return json_pack("{s:s, s:I, s:I, s:I, s:b, s:b}", "sha256", digest_text(&stream->sha256, text),
-	                 "bytes", (json_int_t)stream->bytes, "kept_bytes", (json_int_t)stream->kept_bytes,
-	                 "dropped_bytes", (json_int_t)stream->dropped_bytes, "drained", stream->drained,
+	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b}", "sha256", digest_or_null(stream->bytes >= 0, &stream->sha256),
+	                 "bytes", known(stream->bytes), "kept_bytes", known(stream->kept_bytes),
+	                 "dropped_bytes", known(stream->dropped_bytes), "drained", stream->drained,
 	                 "retained", stream->retained);
 }
 

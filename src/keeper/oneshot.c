@@ -11,7 +11,7 @@
 enum {
 	LEASE_TTL_MS = 30 * 1000,
 	RECORD_MAX = 16 * 1024,
-	ACCEPT_RECORDS = 2,
+	ACCEPT_RECORDS = 3,
 	LABELS_MAX = 64 * 1024,
 	STOP_CANCEL_NOW = 1, /* what stop_requested says to the runner */
 	STOP_KILL_NOW = 2,
@@ -137,6 +137,13 @@ static json_t *admission_body(const struct once *once)
 	                 (json_int_t)once->admitted_at_ms);
 }
 
+/* What an admitted attempt will do up to the gate, and at its end, whatever comes between (R2). The launch has an intent of its own. */
+static json_t *intent_body(const struct once *once)
+{
+	return json_pack("{s:s, s:[s, s, s, s]}", "boundary", once->attempt.boundary_id, "steps", "prepare", "create_suspended",
+	                 "enroll", "cleanup");
+}
+
 static int body_text(json_t *body, struct buf *ret, struct err *err)
 {
 	JSON_AUTO json_t *owned = body;
@@ -147,18 +154,22 @@ static int body_text(json_t *body, struct buf *ret, struct err *err)
  * takes has no caller any more, and its launch intent carries this along. */
 static int accept_run(struct once *once, struct err *err)
 {
-	BUF_AUTO struct buf accepted = BUF_INIT(RECORD_MAX), admission = BUF_INIT(RECORD_MAX);
+	BUF_AUTO struct buf accepted = BUF_INIT(RECORD_MAX), admission = BUF_INIT(RECORD_MAX), intent = BUF_INIT(RECORD_MAX);
+	size_t count = !once->given->plan ? 1 : once->decision.admit ? ACCEPT_RECORDS : ACCEPT_RECORDS - 1;
 	int result = body_text(accepted_body(once), &accepted, err);
 	if (result == 0 && once->given->plan)
 		result = body_text(admission_body(once), &admission, err);
+	if (result == 0 && once->decision.admit)
+		result = body_text(intent_body(once), &intent, err);
 	if (result < 0)
 		return result;
 	const struct ledger_record records[ACCEPT_RECORDS] = {
 		{.at_ms = once->run.created_at_ms, .kind = "accepted", .body = accepted.data},
 		{.at_ms = once->admitted_at_ms, .kind = "admission", .body = admission.data},
+		{.at_ms = once->admitted_at_ms, .kind = "intent", .body = intent.data},
 	};
 	struct ledger *ledger = once->keeper->ledger;
-	return ledger->ops->accept(ledger, &once->run, &once->attempt, records, once->given->plan ? ACCEPT_RECORDS : 1, false, err);
+	return ledger->ops->accept(ledger, &once->run, &once->attempt, records, count, false, err);
 }
 
 static int refuse(struct once *once, const char *reason, const char *detail, struct err *err)

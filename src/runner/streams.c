@@ -105,11 +105,20 @@ static int keep(struct drive *drive, struct capture *capture, struct drive_strea
 	return keep_nothing(stream, err);
 }
 
+/* A recovery finds no capture: what was launched may have written anything. */
+static int keep_unknown(struct drive *drive, struct drive_stream *stream, struct err *err)
+{
+	int rc = keep_nothing(stream, err);
+	if (rc == 0 && drive->life.intent)
+		stream->state.total_bytes = stream->state.kept_bytes = stream->state.dropped_bytes = -1;
+	return rc;
+}
+
 int drive_keep_streams(struct drive *drive, struct err *err)
 {
 	struct capture *const captures[2] = {drive->standard_output, drive->standard_error};
 	for (size_t i = 0; i < 2; i++) {
-		int rc = captures[i] ? keep(drive, captures[i], &drive->streams[i], err) : keep_nothing(&drive->streams[i], err);
+		int rc = captures[i] ? keep(drive, captures[i], &drive->streams[i], err) : keep_unknown(drive, &drive->streams[i], err);
 		if (rc < 0)
 			return rc;
 	}

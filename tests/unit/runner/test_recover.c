@@ -84,6 +84,7 @@ static void without_an_intent_it_is_not_launched(void **state)
 	begin(&stage);
 	recover(&stage, &result);
 	assert_outcome(&result, VERDICT_NOT_LAUNCHED, "keeper_lost");
+	assert_receipt(&result, "stdout.bytes", "0");
 	assert_receipt(&result, "owner", "\"uid:0\"");
 	assert_receipt(&result, "lease_generations", "2");
 	assert_true(stage_is_recorded(&stage, "recovery_started"));
@@ -103,6 +104,8 @@ static void with_an_intent_it_is_interrupted(void **state)
 	assert_receipt(&result, "exit_code", "null");
 	assert_receipt(&result, "usage.wall_ms", "null");
 	assert_receipt(&result, "usage.oom_kills", "null");
+	assert_receipt(&result, "stdout.bytes", "null");
+	assert_receipt(&result, "stdout.sha256", "null");
 	free(result.receipt);
 	stage_close(&stage);
 }

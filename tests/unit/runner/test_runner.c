@@ -185,6 +185,17 @@ static void cancellation_by_another_process_is_heard_at_a_renewal(void **state)
 	stage_close(&stage);
 }
 
+static void cancellation_counts_until_the_seal(void **state)
+{
+	struct stage stage;
+	(void)state;
+	stage_open(&stage, "{}");
+	stage.script = SCRIPT({.happening = RECORDING_EXIT, .hook = cancel_hook, .context = &stage});
+	stage_drive(&stage);
+	stage_assert_verdict(&stage, VERDICT_CANCELLED, "cancel_requested");
+	stage_close(&stage);
+}
+
 static void cancellation_that_cannot_be_recorded_does_not_act(void **state)
 {
 	struct stage stage;
@@ -374,6 +385,7 @@ int main(void)
 		cmocka_unit_test(fence_that_fails_launches_nothing),
 		cmocka_unit_test(cancellation_by_another_process_wins_at_the_fence),
 		cmocka_unit_test(cancellation_by_another_process_is_heard_at_a_renewal),
+		cmocka_unit_test(cancellation_counts_until_the_seal),
 		cmocka_unit_test(cancellation_that_cannot_be_recorded_does_not_act),
 		cmocka_unit_test(each_limit_has_its_verdict),
 		cmocka_unit_test(grace_of_a_limit_is_given_before_the_kill),
