@@ -220,15 +220,22 @@ int fixture_seal(struct ledger_fixture *fixture, const struct ledger_attempt *at
 		{.name = "stderr", .drained = true, .data = ""},
 	};
 	const struct ledger_record record = {.at_ms = clock_wall_ms(), .kind = "cleaned", .body = "{\"verified_empty\":true}"};
+	struct ledger_artifact artifacts[] = {
+		{.path = "a\xff", .size_bytes = 0, .mode = 0755},
+		{.path = "dir/b\n", .size_bytes = (int64_t)strlen(text), .mode = 0644},
+	};
 	struct sealing sealing = {.fixture = fixture, .attempt = attempt, .streams = streams};
 	struct ledger_seal seal = {
 		.attempt_id = attempt->attempt_id, .generation = attempt->generation, .owner_id = fixture->owner.owner_id,
-		.records = &record, .record_count = 1, .streams = streams, .stream_count = 2, .verdict = "succeeded", .reason = "",
+		.records = &record, .record_count = 1, .streams = streams, .stream_count = 2,
+		.artifacts = artifacts, .artifact_count = 2, .verdict = "succeeded", .reason = "",
 		.build = build, .context = &sealing};
 	int r;
 
 	digest_of(text, strlen(text), &streams[0].sha256);
 	digest_of("", 0, &streams[1].sha256);
+	artifacts[0].sha256 = streams[1].sha256;
+	artifacts[1].sha256 = streams[0].sha256;
 	memcpy(seal.key, key_fingerprint(fixture->key), sizeof seal.key);
 	r = fixture->ledger->ops->seal(fixture->ledger, &seal, err);
 	free(sealing.receipt);

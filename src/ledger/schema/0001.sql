@@ -89,6 +89,16 @@ CREATE TABLE stream (
 	PRIMARY KEY (attempt_id, name)
 ) STRICT, WITHOUT ROWID;
 
+-- The bytes are an object of the store. mode: 0644 or 0755.
+CREATE TABLE artifact (
+	attempt_id TEXT NOT NULL REFERENCES attempt,
+	path BLOB NOT NULL CHECK (length(path) BETWEEN 1 AND 4095),
+	size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
+	sha256 TEXT NOT NULL CHECK (sha256 GLOB 'sha256:*'),
+	mode INTEGER NOT NULL CHECK (mode IN (420, 493)),
+	PRIMARY KEY (attempt_id, path)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE key (
 	key TEXT NOT NULL PRIMARY KEY CHECK (length(key) = 64),
 	public_key TEXT NOT NULL CHECK (length(public_key) = 64)
@@ -130,6 +140,8 @@ CREATE TRIGGER record_no_update BEFORE UPDATE ON record BEGIN SELECT raise(ABORT
 CREATE TRIGGER record_no_delete BEFORE DELETE ON record BEGIN SELECT raise(ABORT, 'record is append-only'); END;
 CREATE TRIGGER stream_no_update BEFORE UPDATE ON stream BEGIN SELECT raise(ABORT, 'stream is append-only'); END;
 CREATE TRIGGER stream_no_delete BEFORE DELETE ON stream BEGIN SELECT raise(ABORT, 'stream is append-only'); END;
+CREATE TRIGGER artifact_no_update BEFORE UPDATE ON artifact BEGIN SELECT raise(ABORT, 'artifact is append-only'); END;
+CREATE TRIGGER artifact_no_delete BEFORE DELETE ON artifact BEGIN SELECT raise(ABORT, 'artifact is append-only'); END;
 CREATE TRIGGER key_insert BEFORE INSERT ON key WHEN EXISTS (SELECT 1 FROM key WHERE key = NEW.key)
 BEGIN SELECT raise(ABORT, 'key is append-only'); END;
 CREATE TRIGGER key_no_update BEFORE UPDATE ON key BEGIN SELECT raise(ABORT, 'key is append-only'); END;
@@ -185,6 +197,11 @@ CREATE TRIGGER stream_insert BEFORE INSERT ON stream
 WHEN EXISTS (SELECT 1 FROM seal WHERE run_id = (SELECT run_id FROM attempt WHERE attempt_id = NEW.attempt_id))
 	OR EXISTS (SELECT 1 FROM stream WHERE attempt_id = NEW.attempt_id AND name = NEW.name)
 BEGIN SELECT raise(ABORT, 'a sealed run gets no stream'); END;
+
+CREATE TRIGGER artifact_insert BEFORE INSERT ON artifact
+WHEN EXISTS (SELECT 1 FROM seal WHERE run_id = (SELECT run_id FROM attempt WHERE attempt_id = NEW.attempt_id))
+	OR EXISTS (SELECT 1 FROM artifact WHERE attempt_id = NEW.attempt_id AND path = NEW.path)
+BEGIN SELECT raise(ABORT, 'a sealed run gets no artifact'); END;
 
 -- The rows record is the last one, so what it covers was final.
 CREATE TRIGGER seal_insert BEFORE INSERT ON seal

@@ -84,4 +84,6 @@ int ledger_receipt(struct ledger *ledger, const char *run_id, char **ret_receipt
 int ledger_manifest(struct ledger *ledger, const char *run_id, char **ret_manifest, char **ret_plan, struct err *err);
 int ledger_stream(struct ledger *ledger, const char *run_id, const char *name, struct ledger_stream *ret, void **ret_data,
                   bool *ret_in_store, struct err *err);
+int ledger_artifacts(struct ledger *ledger, const char *run_id, ledger_artifact_fn fn, void *context, struct err *err);
+int ledger_references(struct ledger *ledger, ledger_reference_fn fn, void *context, struct err *err);
 int ledger_records(struct ledger *ledger, const char *attempt_id, ledger_record_fn fn, void *context, struct err *err);

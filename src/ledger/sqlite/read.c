@@ -219,6 +219,40 @@ int ledger_stream(struct ledger *base, const char *run_id, const char *name, str
 	return 0;
 }
 
+int ledger_artifacts(struct ledger *base, const char *run_id, ledger_artifact_fn fn, void *context, struct err *err)
+{
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+	DB_DONE_AUTO sqlite3_stmt *row = NULL;
+	int r = db_start(&ledger->db, DB_ARTIFACTS, DB_VALUES(db_text(run_id)), &row, err);
+
+	while (r == 0 && (r = db_step(&ledger->db, row, err)) == 1) {
+		struct ledger_artifact artifact = {.size_bytes = sqlite3_column_int64(row, 1), .mode = (uint32_t)sqlite3_column_int(row, 3)};
+
+		r = db_column_digest(row, 2, &artifact.sha256, err);
+		artifact.path = db_column_text(row, 0);
+		if (r == 0)
+			r = fn(context, &artifact);
+	}
+	return r;
+}
+
+int ledger_references(struct ledger *base, ledger_reference_fn fn, void *context, struct err *err)
+{
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+	DB_DONE_AUTO sqlite3_stmt *row = NULL;
+	int r = db_start(&ledger->db, DB_REFERENCES, NULL, 0, &row, err);
+
+	while (r == 0 && (r = db_step(&ledger->db, row, err)) == 1) {
+		struct ledger_reference reference = {
+			.run_id = db_column_text(row, 0), .kind = db_column_text(row, 1), .name = db_column_text(row, 2)};
+
+		r = db_column_digest(row, 3, &reference.sha256, err);
+		if (r == 0)
+			r = fn(context, &reference);
+	}
+	return r;
+}
+
 int ledger_records(struct ledger *base, const char *attempt_id, ledger_record_fn fn, void *context, struct err *err)
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);

@@ -127,6 +127,8 @@ static int add_attempt(struct sqlite_ledger *ledger, json_t *tables, const char 
 		r = add_rows(ledger, array_of(tables, "record"), DB_ROWS_RECORD, attempt_id, err);
 	if (r == 0)
 		r = add_rows(ledger, array_of(tables, "stream"), DB_ROWS_STREAM, attempt_id, err);
+	if (r == 0)
+		r = add_rows(ledger, array_of(tables, "artifact"), DB_ROWS_ARTIFACT, attempt_id, err);
 	return r;
 }
 

@@ -1,4 +1,4 @@
-/* seal.c - the seal: records, streams, terminal state, rows record, receipt and seal chain in one durable transaction. */
+/* seal.c - the seal: records, streams, artifacts, terminal state, rows record, receipt and seal chain in one durable transaction. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +17,20 @@ static int insert_streams(struct sqlite_ledger *ledger, const struct ledger_seal
 		           DB_VALUES(db_text(seal->attempt_id), db_text(stream->name), db_digest(&stream->sha256),
 		                     db_int(stream->bytes), db_int(stream->kept_bytes), db_int(stream->dropped_bytes),
 		                     db_int(stream->drained), db_blob(data, (size_t)stream->kept_bytes)), err);
+	}
+	return r;
+}
+
+static int insert_artifacts(struct sqlite_ledger *ledger, const struct ledger_seal *seal, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < seal->artifact_count; i++) {
+		const struct ledger_artifact *artifact = &seal->artifacts[i];
+
+		r = db_run(&ledger->db, DB_INSERT_ARTIFACT,
+		           DB_VALUES(db_text(seal->attempt_id), db_blob(artifact->path, strlen(artifact->path)),
+		                     db_int(artifact->size_bytes), db_digest(&artifact->sha256), db_int(artifact->mode)), err);
 	}
 	return r;
 }
@@ -101,6 +115,8 @@ static int seal_in_transaction(struct sqlite_ledger *ledger, const struct ledger
 		r = chain_append(ledger, seal->attempt_id, seal->records, seal->record_count, NULL, err);
 	if (r == 0)
 		r = insert_streams(ledger, seal, err);
+	if (r == 0)
+		r = insert_artifacts(ledger, seal, err);
 	if (r == 0)
 		r = ledger_set_state(ledger, seal->attempt_id, "sealed", err);
 	if (r == 0)

@@ -48,6 +48,8 @@ static const struct ledger_ops ops = {
 	.receipt = ledger_receipt,
 	.manifest = ledger_manifest,
 	.stream = ledger_stream,
+	.artifacts = ledger_artifacts,
+	.references = ledger_references,
 	.records = ledger_records,
 	.close = ledger_close,
 };

@@ -11,6 +11,7 @@ const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 	[DB_INSERT_LEASE] = "INSERT INTO lease VALUES (?, ?, ?, 0, ?)",
 	[DB_INSERT_RECORD] = "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)",
 	[DB_INSERT_STREAM] = "INSERT INTO stream VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	[DB_INSERT_ARTIFACT] = "INSERT INTO artifact VALUES (?, ?, ?, ?, ?)",
 	[DB_INSERT_INTENT] = "INSERT INTO launch_intent VALUES (?, ?, ?, ?)",
 	[DB_INSERT_CANCELLATION] = "INSERT INTO cancellation VALUES (?, ?)",
 	[DB_INSERT_KEY] = "INSERT INTO key VALUES (?, ?)",
@@ -42,9 +43,14 @@ const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 	[DB_MANIFEST] = "SELECT manifest, plan FROM run WHERE run_id = ?",
 	[DB_STREAM] = "SELECT sha256, bytes, kept_bytes, dropped_bytes, drained, data FROM stream JOIN attempt USING (attempt_id)"
 		" WHERE run_id = ? AND name = ? ORDER BY number DESC LIMIT 1",
+	[DB_ARTIFACTS] = "SELECT path, size_bytes, sha256, mode FROM attempt JOIN artifact USING (attempt_id)"
+		" WHERE run_id = ? ORDER BY path",
+	[DB_REFERENCES] = "SELECT run_id, 'artifact', path, sha256 FROM artifact JOIN attempt USING (attempt_id) UNION ALL"
+		" SELECT run_id, 'stream', name, sha256 FROM stream JOIN attempt USING (attempt_id) WHERE data IS NULL",
 	[DB_RECORDS] = "SELECT seq, at, kind, body, prev_digest FROM record WHERE attempt_id = ? ORDER BY seq",
 
 	/* What a run leaves in each table; ? is the id that it is found by. The rows record holds all columns of all of it. */
+	[DB_ROWS_ARTIFACT] = "SELECT * FROM artifact WHERE attempt_id = ? ORDER BY path",
 	[DB_ROWS_ATTEMPT] = "SELECT * FROM attempt WHERE run_id = ? ORDER BY number",
 	[DB_ROWS_CANCELLATION] = "SELECT * FROM cancellation WHERE run_id = ?",
 	[DB_ROWS_LAUNCH_INTENT] = "SELECT * FROM launch_intent WHERE run_id = ?",

@@ -385,6 +385,7 @@ static void a_deleted_row_of_any_table_is_missed(void **state)
 	static const struct {
 		const char *table, *key, *expected;
 	} cases[] = {
+		{"artifact", "attempt_id, path", "artifact: the row of"},
 		{"attempt", "attempt_id", "attempt: the row of"},
 		{"cancellation", "run_id", "cancellation: the row of"},
 		{"key", "key", "has no public key"},

@@ -427,6 +427,46 @@ static void streams_come_back_byte_for_byte(void **state)
 	assert_int_equal(ledger->ops->stream(ledger, attempt.run_id, "stdlog", &stream, &data, &in_store, &err), ERR_NOT_FOUND);
 }
 
+static int check_artifact(void *context, const struct ledger_artifact *artifact)
+{
+	static const char *const paths[] = {"a\xff", "dir/b\n"};
+	int *count = context;
+
+	assert_string_equal(artifact->path, paths[*count]);
+	assert_int_equal(artifact->mode, *count == 0 ? 0755 : 0644);
+	assert_int_equal(artifact->size_bytes, *count == 0 ? 0 : 6);
+	(*count)++;
+	return 0;
+}
+
+static int check_reference(void *context, const struct ledger_reference *reference)
+{
+	assert_string_equal(reference->kind, "artifact"); /* streams that are rows need no object */
+	assert_true(strcmp(reference->name, "a\xff") == 0 || strcmp(reference->name, "dir/b\n") == 0);
+	(*(int *)context)++;
+	return 0;
+}
+
+static void artifacts_come_back_in_order_and_are_references(void **state)
+{
+	struct stage *stage = *state;
+	struct ledger *ledger = ledger_of(state);
+	struct ledger_attempt first, second;
+	struct err err = ERR_INIT;
+	int count = 0;
+
+	fixture_run(&stage->fixture, &first);
+	fixture_run(&stage->fixture, &second);
+	assert_int_equal(ledger->ops->artifacts(ledger, second.run_id, check_artifact, &count, &err), 0);
+	assert_int_equal(count, 2);
+	count = 0;
+	assert_int_equal(ledger->ops->references(ledger, check_reference, &count, &err), 0);
+	assert_int_equal(count, 4);
+	count = 0;
+	assert_int_equal(ledger->ops->artifacts(ledger, "run-aaaaaaaaaaaaaaaa", check_artifact, &count, &err), 0);
+	assert_int_equal(count, 0);
+}
+
 static void what_was_accepted_outlives_the_process(void **state)
 {
 	struct stage *stage = *state;
@@ -470,6 +510,7 @@ int main(int argc, char **argv)
 		CASE(a_run_is_found_by_id_prefix_and_latest),
 		CASE(the_list_shows_what_the_receipt_says),
 		CASE(streams_come_back_byte_for_byte),
+		CASE(artifacts_come_back_in_order_and_are_references),
 		CASE(what_was_accepted_outlives_the_process),
 	};
 	int failed = 0;

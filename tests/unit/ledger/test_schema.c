@@ -97,6 +97,7 @@ static void every_table_is_append_only(void **state)
 	static const char *const tables[][2] = {{"ledger", "created_at = 0"},   {"owner", "started_at = 0"},
 	                                        {"run", "principal = 'uid:1'"}, {"record", "body = '{}'"},
 	                                        {"stream", "drained = 0"},      {"launch_intent", "at = 0"},
+	                                        {"artifact", "mode = 420"},
 	                                        {"key", "public_key = key"},    {"seal", "receipt = '{}'"}};
 	char sql[128];
 
@@ -127,6 +128,7 @@ static void replace_is_no_way_around(void **state)
 	assert_refused(*state, "",
 	               "INSERT OR REPLACE INTO attempt SELECT attempt_id, run_id, number, boundary_id, profile, slot, 'running'"
 	               " FROM attempt");
+	assert_refused(*state, "", "INSERT OR REPLACE INTO artifact SELECT attempt_id, path, size_bytes, sha256, 420 FROM artifact");
 	assert_refused(*state, "", "INSERT OR REPLACE INTO key SELECT key, key FROM key");
 }
 
@@ -141,6 +143,7 @@ static void a_sealed_attempt_does_not_change(void **state)
 	               " WHERE kind = 'rows'");
 	assert_refused(*state, "gets no stream",
 	               "INSERT INTO stream SELECT attempt_id, 'stdlog', sha256, 0, 0, 0, 1, x'' FROM stream");
+	assert_refused(*state, "gets no artifact", "INSERT INTO artifact SELECT attempt_id, x'00', 0, sha256, 420 FROM artifact");
 	assert_refused(*state, "before its seal", "INSERT INTO cancellation VALUES (?3, 0 AND ?1 || ?2)");
 	assert_refused(
 		*state, "no further attempt",
