@@ -266,8 +266,8 @@ int cgroups_verify(const struct cgroups *groups, pid_t init, pid_t main, struct 
 {
 	int rc = 0;
 	if (groups->host->unified) {
-		if ((rc = verify_member(groups->init, "cgroup.unified.init", init, evidence, err)) < 0 ||
-		    (rc = verify_member(groups->guest, "cgroup.unified.guest", main, evidence, err)) < 0)
+		if ((rc = verify_member(groups->guest, "cgroup.unified.guest", main, evidence, err)) < 0 ||
+		    (rc = verify_member(groups->init, "cgroup.unified.init", init, evidence, err)) < 0)
 			return rc;
 	}
 	for (int i = 0; i < CONTROLLER_COUNT && rc == 0; i++) {

@@ -90,23 +90,33 @@ static int expect_status(const struct subject *subject, const struct expectation
 
 /* ---- the checks, one a group of lines ---- */
 
-static int check_namespaces(struct inspection *inspection, struct err *err)
+int linux_check_namespaces(struct linux_boundary *boundary, pid_t pid, int count, struct evidence_list *evidence, struct err *err)
 {
-	for (int i = 0; i < NS_COUNT; i++) {
+	for (int i = 0; i < count; i++) {
 		char path[PROC_PATH_MAX], line[EVIDENCE_NAME_MAX];
 		struct stat status;
-		snprintf(path, sizeof(path), "ns/%s", namespace_name(i));
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, namespace_name(i));
 		snprintf(line, sizeof(line), "ns.%s", namespace_name(i));
-		if (fstatat(inspection->main.dir, path, &status, 0) != 0)
+		if (stat(path, &status) != 0)
 			return err_set(err, ERR_UNVERIFIED, "%s: cannot be read: %s", line, strerror(errno));
-		if (status.st_ino == inspection->boundary->provider->host.namespaces[i])
+		if (status.st_ino == boundary->provider->host.namespaces[i])
 			return fails(err, line, "a namespace of its own", "the host's");
-		int rc = evidence_add(inspection->evidence, line, EVIDENCE_OBSERVED, err, "%s:[%ju]", namespace_name(i),
-		                      (uintmax_t)status.st_ino);
+		int rc = !evidence ? 0 : evidence_add(evidence, line, EVIDENCE_OBSERVED, err, "%s:[%ju]", namespace_name(i),
+		                                      (uintmax_t)status.st_ino);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
+}
+
+static int check_namespaces(struct inspection *inspection, struct err *err)
+{
+	return linux_check_namespaces(inspection->boundary, inspection->main.pid, NS_COUNT, inspection->evidence, err);
+}
+
+static int check_view(struct inspection *inspection, struct err *err)
+{
+	return linux_enroll_mounts(inspection->boundary, inspection->main.dir, inspection->evidence, err);
 }
 
 static int check_ids(struct inspection *inspection, struct err *err)
@@ -329,7 +339,7 @@ static int check_attested(struct inspection *inspection, struct err *err)
 int linux_enroll(struct linux_boundary *boundary, struct evidence_list *evidence, struct err *err)
 {
 	static int (*const checks[])(struct inspection *, struct err *) = {
-		check_namespaces, check_ids, check_capabilities, check_seccomp, check_signals, check_session,
+		check_namespaces, check_view, check_ids, check_capabilities, check_seccomp, check_signals, check_session,
 		check_oom_score, check_rlimits, check_network, check_descriptors, check_attested,
 	};
 	struct inspection inspection = {.boundary = boundary, .evidence = evidence, .main.dir = -1, .init.dir = -1};
@@ -340,8 +350,6 @@ int linux_enroll(struct linux_boundary *boundary, struct evidence_list *evidence
 		rc = open_subject(boundary->init_pid, &inspection.init, err);
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && rc == 0; i++)
 		rc = checks[i](&inspection, err);
-	if (rc == 0)
-		rc = linux_enroll_mounts(boundary, inspection.main.dir, evidence, err);
 	fd_close(&inspection.main.dir);
 	fd_close(&inspection.init.dir);
 	return rc;

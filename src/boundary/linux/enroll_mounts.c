@@ -167,7 +167,7 @@ static int check_cwd(const struct linux_boundary *boundary, int dir, struct evid
 	FD_AUTO int root = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	FD_AUTO int place = root < 0 ? -1 : open_in_root(root, cwd);
 	if (place < 0 || fstat(place, &should) != 0 || fstatat(dir, "cwd/", &is, 0) != 0)
-		return err_set(err, ERR_UNVERIFIED, "cwd: cannot be read");
+		return err_set(err, ERR_UNVERIFIED, "cwd: %s: %s", cwd, strerror(errno));
 	if (is.st_dev != should.st_dev || is.st_ino != should.st_ino)
 		return err_set(err, ERR_UNVERIFIED, "cwd: expected %s, found another", cwd);
 	return evidence_add(evidence, "cwd", EVIDENCE_OBSERVED, err, "as planned");

@@ -93,6 +93,9 @@ int linux_command(struct linux_boundary *boundary, enum init_command_kind kind, 
 /* Receives one report without blocking: 1 got, 0 nothing there, ERR_LOST at the end. *ret_pidfd: -1 when none came along. */
 int linux_receive(struct linux_boundary *boundary, struct init_report *ret, int *ret_pidfd, struct err *err);
 
+/* Are the first `count` namespaces of /proc/PID (in the order of NS_*) others than ours? A line for each, evidence NULL for none. Also asked
+ * of init before it is told to go on: what it does next must not happen in the host's. */
+int linux_check_namespaces(struct linux_boundary *boundary, pid_t pid, int count, struct evidence_list *evidence, struct err *err);
 /* enroll.c: every requested property, verified from outside. */
 int linux_enroll(struct linux_boundary *boundary, struct evidence_list *evidence, struct err *err);
 /* enroll_mounts.c: the view. dir: /proc/PID of main. */

@@ -311,7 +311,7 @@ _Noreturn static void execute_init(const struct linux_provider *provider, const 
 /* All but the network, which was made before, and the cgroup namespace, which main makes behind its joins. A test build leaves some out. */
 static uint64_t namespace_flags(void)
 {
-	uint64_t flags = CLONE_NEWUSER;
+	uint64_t flags = OMITTED("ns.user") ? 0 : CLONE_NEWUSER;
 	flags |= OMITTED("ns.mnt") ? 0 : CLONE_NEWNS;
 	flags |= OMITTED("ns.pid") ? 0 : CLONE_NEWPID;
 	flags |= OMITTED("ns.ipc") ? 0 : CLONE_NEWIPC;
@@ -464,6 +464,8 @@ int linux_spawn(struct linux_boundary *boundary, struct err *err)
 		rc = clone_init(boundary, &handover, err);
 	handover_done(&handover);
 	view_close_mounts(&boundary->view); /* init has them now */
+	if (rc == 0)
+		rc = linux_check_namespaces(boundary, boundary->init_pid, NS_CGROUP, NULL, err);
 	if (rc == 0)
 		rc = ids_write_maps(&boundary->ids, boundary->init_pid, err);
 	if (rc == 0)
