@@ -150,7 +150,7 @@ static void enroll_and_intent_come_before_launch(void **state)
 	stage.shim.before[SHIM_LAUNCH] = intent_is_in_the_ledger;
 	drive(&stage);
 	assert_verdict(&stage.run, VERDICT_SUCCEEDED, "");
-	assert_string_equal(stage.shim.trace, "prepare create_suspended enroll launch observe drain cleanup verify_empty");
+	assert_string_equal(stage.shim.trace, "prepare create_suspended enroll launch observe drain cleanup verify_empty collect");
 	assert_int_equal(stage.run.launched_calls, 1);
 	assert_kinds(&stage,
 	             "accepted prepared suspended enrolled launch_intent launched main_exited drained cleaned verified_empty rows");
@@ -266,6 +266,56 @@ static void truncated_output_is_no_failure(void **state)
 	assert_receipt(&stage.run.result, "stdout.bytes", "100000");
 	assert_receipt(&stage.run.result, "stdout.dropped_bytes", "10000");
 	scene_assert_stream(&stage.run, "stdout", "xxxx", 90000);
+	end(&stage);
+}
+
+/* --- artifacts ----------------------------------------------------------------------------------------------------- */
+
+static void nothing_is_left(void *context)
+{
+	struct stage *stage = context;
+	assert_int_equal(fixture.members(&stage->run.identity), 0);
+	assert_false(fixture.exists(&stage->run.identity));
+}
+
+static void outputs_are_collected_when_nothing_else_is_left(void **state)
+{
+	struct stage stage;
+	(void)state;
+	begin(&stage, STORY_OUTPUT, "{}");
+	stage.shim.context = &stage;
+	stage.shim.before[SHIM_COLLECT] = nothing_is_left;
+	drive(&stage);
+	assert_verdict(&stage.run, VERDICT_SUCCEEDED, "");
+	char *artifacts = scene_receipt_get(&stage.run.result, "artifacts");
+	assert_non_null(strstr(artifacts, "\"path\": \"a.txt\""));
+	assert_non_null(strstr(artifacts, "\"size_bytes\": 3"));
+	free(artifacts);
+	assert_sealed_and_gone(&stage);
+	end(&stage);
+}
+
+static void outputs_that_cannot_be_kept_are_no_success(void **state)
+{
+	struct stage stage;
+	(void)state;
+	begin(&stage, STORY_OUTPUT, "{}");
+	stage.shim.fails[SHIM_COLLECT] = true;
+	stage.shim.failure = SHIM_AFTER;
+	drive(&stage);
+	assert_verdict(&stage.run, VERDICT_BOUNDARY_ERROR, "artifacts_not_kept");
+	assert_receipt(&stage.run.result, "artifacts", "[]");
+	end(&stage);
+}
+
+static void run_that_fails_hands_nothing_out(void **state)
+{
+	struct stage stage;
+	(void)state;
+	begin(&stage, STORY_EXIT_3, "{}");
+	drive(&stage);
+	assert_int_equal(stage.shim.calls[SHIM_COLLECT], 0);
+	assert_receipt(&stage.run.result, "artifacts", "[]");
 	end(&stage);
 }
 
@@ -746,6 +796,9 @@ int main(void)
 		cmocka_unit_test(output_of_exactly_the_cap_is_no_overflow),
 		cmocka_unit_test(overflow_stops_at_the_cap),
 		cmocka_unit_test(truncated_output_is_no_failure),
+		cmocka_unit_test(outputs_are_collected_when_nothing_else_is_left),
+		cmocka_unit_test(outputs_that_cannot_be_kept_are_no_success),
+		cmocka_unit_test(run_that_fails_hands_nothing_out),
 		cmocka_unit_test(main_exits_while_a_descendant_lives_handle_closed),
 		cmocka_unit_test(main_exits_while_a_descendant_lives_handle_held),
 		cmocka_unit_test(wall_limit_ends_it),

@@ -17,6 +17,7 @@ enum story {
 	STORY_DEAF,               /* says "ready\n" when it ignores SIGTERM, and waits */
 	STORY_DAEMON_CLOSED,      /* leaves one descendant that holds no stream, exits 0 */
 	STORY_DAEMON_HOLDS,       /* leaves one descendant that holds stdout, exits 0 */
+	STORY_OUTPUT,             /* leaves "hi\n" as a.txt in its output place, exits 0 */
 	STORY_COUNT
 };
 

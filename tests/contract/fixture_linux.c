@@ -72,6 +72,7 @@ static const char *const *tell(enum story story)
 		[STORY_DEAF] = {"/bin/sh", "-c", "trap '' TERM; echo ready; exec sleep 1000"},
 		[STORY_DAEMON_CLOSED] = {"/bin/sh", "-c", "sleep 1000 </dev/null >/dev/null 2>&1 & exit 0"},
 		[STORY_DAEMON_HOLDS] = {"/bin/sh", "-c", "sleep 1000 2>/dev/null & exit 0"},
+		[STORY_OUTPUT] = {"/bin/sh", "-c", "echo hi >/out/a.txt"},
 	};
 	return argvs[story];
 }

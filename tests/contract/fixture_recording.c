@@ -16,6 +16,9 @@ static struct boundary_provider provider;
 static const struct recording_event ready[] = {{.happening = RECORDING_OUTPUT, .stream = 1, .text = "ready\n", .bytes = 6}};
 #define READY(...) {.events = ready, .event_count = 1, __VA_ARGS__}
 
+static const struct recording_event exits[] = {{.happening = RECORDING_EXIT}};
+static const struct recording_output output = {.path = "a.txt", .text = "hi\n"};
+
 static const struct recording_script scripts[STORY_COUNT] = {
 	[STORY_EXIT_0] = EVENTS({.happening = RECORDING_EXIT}),
 	[STORY_EXIT_3] = EVENTS({.happening = RECORDING_EXIT, .status = 3}),
@@ -30,6 +33,7 @@ static const struct recording_script scripts[STORY_COUNT] = {
 	[STORY_DEAF] = READY(.ignores_term = true),
 	[STORY_DAEMON_CLOSED] = EVENTS({.happening = RECORDING_FORK}, {.happening = RECORDING_EXIT}),
 	[STORY_DAEMON_HOLDS] = EVENTS({.happening = RECORDING_FORK, .holds_stdout = true}, {.happening = RECORDING_EXIT}),
+	[STORY_OUTPUT] = {.events = exits, .event_count = 1, .outputs = &output, .output_count = 1},
 };
 
 static int set_up(void)

@@ -10,6 +10,7 @@ static const char *const names[SHIM_SLOT_COUNT] = {
 	[SHIM_OBSERVE] = "observe",     [SHIM_TERMINATE] = "terminate",
 	[SHIM_KILL] = "kill",           [SHIM_DRAIN] = "drain",
 	[SHIM_CLEANUP] = "cleanup",     [SHIM_VERIFY_EMPTY] = "verify_empty",
+	[SHIM_COLLECT] = "collect",
 };
 
 const char *shim_slot_name(enum shim_slot slot)
@@ -108,6 +109,11 @@ static int verify_empty(struct boundary *b, struct err *err)
 	PASS(SHIM_VERIFY_EMPTY, s->inner->ops->verify_empty(s->inner, err));
 }
 
+static int collect(struct boundary *b, struct artifact_list *ret, struct err *err)
+{
+	PASS(SHIM_COLLECT, s->inner->ops->collect(s->inner, ret, err));
+}
+
 static void interrupt(struct boundary *b)
 {
 	shim(b)->inner->ops->interrupt(shim(b)->inner);
@@ -130,6 +136,7 @@ static const struct boundary_ops ops = {
 	.drain = drain,
 	.cleanup = cleanup,
 	.verify_empty = verify_empty,
+	.collect = collect,
 	.interrupt = interrupt,
 	.free = free_inner,
 };
