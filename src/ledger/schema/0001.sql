@@ -150,9 +150,9 @@ CREATE TRIGGER seal_no_update BEFORE UPDATE ON seal BEGIN SELECT raise(ABORT, 's
 CREATE TRIGGER seal_no_delete BEFORE DELETE ON seal BEGIN SELECT raise(ABORT, 'seal is append-only'); END;
 
 -- Of an attempt only the state changes, and `sealed` is the last one.
-CREATE TRIGGER attempt_update BEFORE UPDATE ON attempt
-WHEN OLD.state = 'sealed' OR NEW.attempt_id <> OLD.attempt_id OR NEW.run_id <> OLD.run_id OR NEW.number <> OLD.number
-	OR NEW.boundary_id <> OLD.boundary_id OR NEW.profile <> OLD.profile OR NEW.slot <> OLD.slot
+CREATE TRIGGER attempt_fixed BEFORE UPDATE OF attempt_id, run_id, number, boundary_id, profile, slot ON attempt
+BEGIN SELECT raise(ABORT, 'only the state of an unsealed attempt changes'); END;
+CREATE TRIGGER attempt_update BEFORE UPDATE ON attempt WHEN OLD.state = 'sealed'
 BEGIN SELECT raise(ABORT, 'only the state of an unsealed attempt changes'); END;
 
 -- What was launched, or has ended, gets no further attempt.
@@ -169,10 +169,10 @@ WHEN NEW.generation <> 1 + (SELECT coalesce(max(generation), 0) FROM lease WHERE
 	OR (SELECT state FROM attempt WHERE attempt_id = NEW.attempt_id) = 'sealed'
 BEGIN SELECT raise(ABORT, 'a generation only grows, by one, until the seal'); END;
 
+CREATE TRIGGER lease_fixed BEFORE UPDATE OF attempt_id, generation, owner_id, ttl_ms ON lease
+BEGIN SELECT raise(ABORT, 'only the renewals of a lease that holds grow'); END;
 CREATE TRIGGER lease_update BEFORE UPDATE ON lease
-WHEN NEW.attempt_id <> OLD.attempt_id OR NEW.generation <> OLD.generation OR NEW.owner_id <> OLD.owner_id
-	OR NEW.ttl_ms <> OLD.ttl_ms OR NEW.renewals <= OLD.renewals
-	OR OLD.generation < (SELECT max(generation) FROM lease WHERE attempt_id = OLD.attempt_id)
+WHEN NEW.renewals <= OLD.renewals OR OLD.generation < (SELECT max(generation) FROM lease WHERE attempt_id = OLD.attempt_id)
 	OR (SELECT state FROM attempt WHERE attempt_id = OLD.attempt_id) = 'sealed'
 BEGIN SELECT raise(ABORT, 'only the renewals of a lease that holds grow'); END;
 

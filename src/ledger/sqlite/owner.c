@@ -43,6 +43,18 @@ static bool has_name(int fd)
 	return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
+/* The directory comes with the first owner. */
+static int create(int dir, const char *path)
+{
+	int fd = fd_open_beneath(dir, path, O_RDWR | O_CREAT | O_EXCL, 0600);
+
+	if (fd != -ENOENT)
+		return fd;
+	if (mkdirat(dir, "owners", 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return fd_open_beneath(dir, path, O_RDWR | O_CREAT | O_EXCL, 0600);
+}
+
 int owner_hold(int dir, const char *owner_id, int *ret_fd, struct err *err)
 {
 	char path[OWNER_PATH_SIZE];
@@ -50,10 +62,8 @@ int owner_hold(int dir, const char *owner_id, int *ret_fd, struct err *err)
 	if (!id_valid("own", owner_id))
 		return err_set(err, ERR_INVALID, "not an owner's id");
 	path_of(owner_id, path);
-	if (mkdirat(dir, "owners", 0700) < 0 && errno != EEXIST)
-		return err_sys(err, errno, "ledger: cannot make owners/");
 	for (int i = 0; i < OWNER_HOLD_TRIES; i++) {
-		FD_AUTO int fd = fd_open_beneath(dir, path, O_RDWR | O_CREAT | O_EXCL, 0600);
+		FD_AUTO int fd = create(dir, path);
 		int r;
 
 		if (fd < 0)

@@ -226,7 +226,8 @@ int ledger_artifacts(struct ledger *base, const char *run_id, ledger_artifact_fn
 	int r = db_start(&ledger->db, DB_ARTIFACTS, DB_VALUES(db_text(run_id)), &row, err);
 
 	while (r == 0 && (r = db_step(&ledger->db, row, err)) == 1) {
-		struct ledger_artifact artifact = {.size_bytes = sqlite3_column_int64(row, 1), .mode = (uint32_t)sqlite3_column_int(row, 3)};
+		struct ledger_artifact artifact = {.size_bytes = sqlite3_column_int64(row, 1),
+		                                   .mode = (uint32_t)sqlite3_column_int(row, 3)};
 
 		r = db_column_digest(row, 2, &artifact.sha256, err);
 		artifact.path = db_column_text(row, 0);

@@ -1,4 +1,4 @@
-/* seal.c - the seal: records, streams, artifacts, terminal state, rows record, receipt and seal chain in one durable transaction. */
+/* seal.c - the seal: records, streams, artifacts, terminal state, rows record, receipt, seal chain, in one durable transaction. */
 #include <stdlib.h>
 #include <string.h>
 
