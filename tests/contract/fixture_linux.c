@@ -14,7 +14,7 @@
 
 enum { NAME_MAX_BYTES = 2 * ID_SIZE + 2, OPEN_FILES_AT_ONCE = 8, PARENT_DEPTH = 2 };
 
-static const char parent[] = "caisson-contract";
+static char parent[sizeof("caisson-contract-") + 10]; /* and our pid */
 static struct boundary_provider *provider;
 
 /* What the walk below looks for, and what it found. nftw has no context of its own. */
@@ -27,6 +27,7 @@ static struct {
 static int set_up(void)
 {
 	struct err err = ERR_INIT;
+	snprintf(parent, sizeof(parent), "caisson-contract-%d", getpid());
 	const struct linux_options options = {.init_path = getenv("CAISSON_INIT"), .cgroup_parent = parent, .wake_fd = -1};
 	if (!options.init_path) {
 		puts("skipped: CAISSON_INIT does not name guest init");
