@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "ledger/sqlite/internal.h"
 #include "ledger/sqlite/owner.h"
 
@@ -72,14 +73,22 @@ static int database_path(int dir, char ret[static PATH_MAX], struct err *err)
 	return 0;
 }
 
+/* SQLite would make the file readable for all, as far as the umask allows; its -wal and -shm take after it. */
+static int make_private(int dir, struct err *err)
+{
+	FD_AUTO int fd = openat(dir, "ledger.db", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd >= 0 || errno == EEXIST ? 0 : err_sys(err, errno, "ledger: cannot make ledger.db");
+}
+
 /* No other name, no other owner, no other writer: what was checked of the directory holds for the file. */
-static int check_file(int dir, bool may_be_absent, struct err *err)
+static int check_file(int dir, bool make, struct err *err)
 {
 	struct stat st;
 
 	if (fstatat(dir, "ledger.db", &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT)
-			return may_be_absent ? 0 : err_set(err, ERR_NOT_FOUND, "there is no ledger here");
+			return make ? make_private(dir, err) : err_set(err, ERR_NOT_FOUND, "there is no ledger here");
 		return err_sys(err, errno, "ledger: cannot look at ledger.db");
 	}
 	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)

@@ -83,6 +83,18 @@ static void a_ledger_opens_again_with_the_same_id(void **state)
 	fixture_close(&again);
 }
 
+static void its_files_are_for_us_alone(void **state)
+{
+	static const char *const names[] = {"ledger.db", "ledger.db-wal", "ledger.db-shm", "identity", "key"};
+	const struct ledger_fixture *fixture = *state;
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		assert_int_equal(fstatat(fixture->dir, names[i], &st, 0), 0);
+		assert_int_equal(st.st_mode & 077, 0);
+	}
+}
+
 static void reading_makes_nothing(void **state)
 {
 	char path[] = "/tmp/caisson-test-empty-XXXXXX";
@@ -298,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_ledger_opens_again_with_the_same_id),
+		CASE(its_files_are_for_us_alone),
 		CASE(reading_makes_nothing),
 		CASE(a_newer_ledger_is_refused),
 		CASE(another_programs_database_is_left_alone),
