@@ -109,16 +109,34 @@ static void check_streams(struct verifier *verifier, const struct sealed *sealed
 	}
 }
 
+static bool is_artifact_row(const struct image_range *rows, const json_t *said)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		const json_t *row = rows->first[i].json;
+
+		if (json_equal(json_object_get(said, "sha256"), json_object_get(row, "sha256")) &&
+		    json_equal(json_object_get(said, "size_bytes"), json_object_get(row, "size_bytes")))
+			return true;
+	}
+	return false;
+}
+
+/* Rows are under the seal by now; the receipt lists the same, and the store has the bytes. */
 static void check_artifacts(struct verifier *verifier, const struct sealed *sealed)
 {
-	const json_t *artifacts = json_object_get(sealed->receipt, "artifacts");
+	struct image_range rows = image_find(&verifier->image, "artifact", sealed->attempt);
+	const json_t *said = json_object_get(sealed->receipt, "artifacts");
 
-	for (size_t i = 0; i < json_array_size(artifacts); i++) {
-		const json_t *sha256 = json_object_get(json_array_get(artifacts, i), "sha256");
-
-		if (sha256)
-			check_object(verifier, sealed->run, "receipt.artifacts", json_string_value(sha256));
-	}
+	for (size_t i = 0; i < rows.count; i++)
+		check_object(verifier, sealed->run, "artifact.sha256", image_text(&rows.first[i], "sha256"));
+	if (!sealed->holds)
+		return;
+	if (json_array_size(said) != rows.count)
+		verify_problem(verifier, sealed->run, "artifact: %zu rows, but the receipt lists %zu", rows.count,
+		               json_array_size(said));
+	for (size_t i = 0; i < json_array_size(said); i++)
+		if (!is_artifact_row(&rows, json_array_get(said, i)))
+			verify_problem(verifier, sealed->run, "artifact: no row is the receipt's number %zu", i + 1);
 }
 
 /* The texts that the receipt binds by digest; in the dump a BLOB is its digest. */
@@ -144,7 +162,7 @@ static void check_content(struct verifier *verifier, const struct sealed *sealed
 		check_streams(verifier, sealed);
 	if (sealed->holds && !sealed->run_differs)
 		check_texts(verifier, sealed);
-	if (sealed->holds)
+	if (!sealed->artifacts_differ)
 		check_artifacts(verifier, sealed);
 }
 

@@ -12,7 +12,7 @@ struct sealed {
 	int64_t seq;
 	struct digest digest;   /* of the receipt's text */
 	json_t *rows;           /* body of the rows record; NULL: not found */
-	bool records_differ, streams_differ, run_differs;
+	bool records_differ, streams_differ, artifacts_differ, run_differs;
 };
 
 /* A row that a seal covers and that is not there as it was. */

@@ -47,7 +47,10 @@ void verify_mark_unsealed(struct verifier *verifier)
 {
 	struct image_range attempts = image_find(&verifier->image, "attempt", NULL);
 	struct image_range leases = image_find(&verifier->image, "lease", NULL);
+	struct image_range ledgers = image_find(&verifier->image, "ledger", NULL);
 
+	for (size_t i = 0; i < ledgers.count; i++) /* the genesis comes under the first seal */
+		ledgers.first[i].unsealed = verifier->seal_count == 0;
 	for (size_t i = 0; i < attempts.count; i++)
 		mark_attempt(verifier, &attempts.first[i]);
 	for (size_t i = 0; i < verifier->image.count; i++) {
@@ -161,6 +164,8 @@ static void mark_differing(struct verifier *verifier, const struct absent *absen
 		absent->sealed->records_differ = true;
 	if (strcmp(absent->table, "stream") == 0)
 		absent->sealed->streams_differ = true;
+	if (strcmp(absent->table, "artifact") == 0)
+		absent->sealed->artifacts_differ = true;
 	if (strcmp(absent->table, "run") == 0)
 		absent->sealed->run_differs = true;
 	if (strcmp(absent->table, "ledger") == 0)

@@ -21,6 +21,8 @@
 #include "ledger/ledger_dir.h"
 #include "ledger/sqlite/sqlite_ledger.h"
 
+enum { ARTIFACTS = 2 };
+
 static const char manifest_text[] = "{\"command\":{\"argv\":[\"/bin/echo\",\"hello\"]},\"version\":\"caisson.manifest/v1\"}";
 static const char plan_text[] = "{\"limits\":{\"wall_ms\":10000},\"version\":\"caisson.plan/v1\"}";
 
@@ -150,6 +152,7 @@ struct sealing {
 	const struct ledger_fixture *fixture;
 	const struct ledger_attempt *attempt;
 	const struct ledger_stream *streams;
+	const struct ledger_artifact *artifacts;
 	char *receipt;
 };
 
@@ -159,12 +162,29 @@ static struct receipt_stream stream_of(const struct ledger_stream *stream)
 	                               .dropped_bytes = stream->dropped_bytes, .drained = stream->drained};
 }
 
+static json_t *artifacts_of(const struct ledger_artifact artifacts[static ARTIFACTS])
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < ARTIFACTS; i++) {
+		char digest[DIGEST_TEXT_SIZE];
+
+		json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "mode", artifacts[i].mode == 0755 ? "0755" : "0644",
+		                                      "size_bytes", (json_int_t)artifacts[i].size_bytes, "sha256",
+		                                      digest_text(&artifacts[i].sha256, digest)));
+		assert_int_equal(json_set_bytes(json_array_get(list, (size_t)i), "path", artifacts[i].path,
+		                                strlen(artifacts[i].path), NULL), 0);
+	}
+	return list;
+}
+
 static int build(void *context, const struct ledger_seal_numbers *numbers, struct ledger_seal_built *ret, struct err *err)
 {
 	struct sealing *sealing = context;
 	JSON_AUTO json_t *layers = json_pack("[s, s]", "pid", "net");
 	JSON_AUTO json_t *evidence = json_pack("[{s:s, s:s, s:s}]", "name", "seccomp", "grade", "observed", "detail", "mode 2");
 	JSON_AUTO json_t *limits = json_pack("{s:i}", "wall_ms", 10000);
+	JSON_AUTO json_t *artifacts = artifacts_of(sealing->artifacts);
 	struct receipt receipt = {.run_id = sealing->attempt->run_id,
 	                          .attempt_id = sealing->attempt->attempt_id,
 	                          .owner = "uid:0",
@@ -180,6 +200,7 @@ static int build(void *context, const struct ledger_seal_numbers *numbers, struc
 	                          .pids_peak = 1,
 	                          .standard_output = stream_of(&sealing->streams[0]),
 	                          .standard_error = stream_of(&sealing->streams[1]),
+	                          .artifacts = artifacts,
 	                          .boundary_kind = "linux",
 	                          .layers = layers,
 	                          .evidence = evidence,
@@ -216,19 +237,19 @@ int fixture_seal(struct ledger_fixture *fixture, const struct ledger_attempt *at
 	         .bytes = (int64_t)strlen(text),
 	         .kept_bytes = (int64_t)strlen(text),
 	         .drained = true,
-	         .data = text},
+	         .data = strlen(text) <= LEDGER_STREAM_ROW_MAX ? text : NULL},
 		{.name = "stderr", .drained = true, .data = ""},
 	};
 	const struct ledger_record record = {.at_ms = clock_wall_ms(), .kind = "cleaned", .body = "{\"verified_empty\":true}"};
-	struct ledger_artifact artifacts[] = {
+	struct ledger_artifact artifacts[ARTIFACTS] = {
 		{.path = "a\xff", .size_bytes = 0, .mode = 0755},
 		{.path = "dir/b\n", .size_bytes = (int64_t)strlen(text), .mode = 0644},
 	};
-	struct sealing sealing = {.fixture = fixture, .attempt = attempt, .streams = streams};
+	struct sealing sealing = {.fixture = fixture, .attempt = attempt, .streams = streams, .artifacts = artifacts};
 	struct ledger_seal seal = {
 		.attempt_id = attempt->attempt_id, .generation = attempt->generation, .owner_id = fixture->owner.owner_id,
 		.records = &record, .record_count = 1, .streams = streams, .stream_count = 2,
-		.artifacts = artifacts, .artifact_count = 2, .verdict = "succeeded", .reason = "",
+		.artifacts = artifacts, .artifact_count = ARTIFACTS, .verdict = "succeeded", .reason = "",
 		.build = build, .context = &sealing};
 	int r;
 

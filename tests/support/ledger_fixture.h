@@ -38,7 +38,8 @@ void fixture_accept(struct ledger_fixture *fixture, struct ledger_attempt *ret);
 int fixture_append(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, const char *kind, const char *state,
                    struct err *err);
 int fixture_intent(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, struct err *err);
-/* Seals with a receipt of the verdict `succeeded`, a stdout of `text` and an empty stderr. */
+/* Seals with a receipt of the verdict `succeeded`, a stdout of `text` and an empty stderr. A text of more than LEDGER_STREAM_ROW_MAX
+ * bytes is left to a store. */
 int fixture_seal(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, const char *text, struct err *err);
 /* A whole life: accept, records, intent, seal. */
 void fixture_run(struct ledger_fixture *fixture, struct ledger_attempt *ret);
