@@ -206,7 +206,7 @@ static void a_broken_document_names_line_and_column(void **state)
 	assert_refused(BYTES(DOC("\"labels\":{}") "\0"), "line 1, column 71: end of file expected");
 	assert_refused(BYTES("{" VERSION ",\n\n  " VERSION "," COMMAND "}"), "line 3, column 11: duplicate object key");
 	assert_refused(BYTES(DOC("\"limits\":{\"pids\":1,\"pids\":2}")), "line 1, column 83: duplicate object key");
-	assert_refused(BYTES("{" VERSION ",\"command\":{\"argv\":[\"\xff\"]}}"), "line 1, column 53: unable to decode byte 0xff");
+	assert_refused(BYTES("{" VERSION ",\"command\":{\"argv\":[\"\xff\"]}}"), "line 1, column 53: invalid UTF-8: unable to decode byte 0xff");
 	assert_refused(BYTES("{" VERSION ",\"command\":{\"argv\":[\"a\\u0000b\"]}}"), "line 1, column ");
 	assert_refused(BYTES("{" VERSION ",\"command\":{\"argv\":[\"a\0b\"]}}"), "line 1, column ");
 	assert_refused(BYTES(DOC("\"limits\":{\"wall_ms\":9223372036854775808}")), "line 1, column 97: too big integer");
