@@ -1,5 +1,5 @@
 /* store.c - the content-addressed store: copy, hash, fsync, and only then a name. */
-#include "artifact/store.h"
+#include "artifact/store_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,16 +10,7 @@
 
 #include "base/fd.h"
 
-enum {
-	OBJECT_MODE = 0555, /* whether an input may be executed is for the mount that shows it to say */
-	PIECE_BYTES = 64 * 1024,
-	SHARD_SIZE = 3,                    /* "ab" and NUL */
-	OBJECT_PATH_SIZE = DIGEST_HEX_SIZE + 1, /* "ab/cdef…" and NUL */
-};
-
-struct store {
-	int dir, objects, tmp;
-};
+enum { PIECE_BYTES = 64 * 1024 };
 
 static int open_subdir(int dir, const char *name, struct err *err)
 {
@@ -47,7 +38,7 @@ int store_open(int dir, struct store **ret, struct err *err)
 	struct store *store = malloc(sizeof(*store));
 	if (!store)
 		return err_set(err, ERR_NO_MEMORY, "out of memory for a store");
-	*store = (struct store){.dir = fd_take(&own), .objects = fd_take(&objects), .tmp = fd_take(&tmp)};
+	*store = (struct store){.dir = fd_take(&own), .objects = fd_take(&objects), .tmp = fd_take(&tmp), .lock = -1};
 	*ret = store;
 	return 0;
 }
@@ -59,6 +50,7 @@ void store_free(struct store *store)
 	fd_close(&store->dir);
 	fd_close(&store->objects);
 	fd_close(&store->tmp);
+	fd_close(&store->lock);
 	free(store);
 }
 
@@ -67,18 +59,24 @@ int store_dir_fd(const struct store *store)
 	return store->dir;
 }
 
-static const char *object_path(const struct digest *digest, char path[static OBJECT_PATH_SIZE])
+const char *store_object_path(const struct digest *digest, char path[static STORE_OBJECT_PATH_SIZE])
 {
 	char hex[DIGEST_HEX_SIZE];
 	digest_hex(digest, hex);
-	snprintf(path, OBJECT_PATH_SIZE, "%.2s/%s", hex, hex + 2);
+	snprintf(path, STORE_OBJECT_PATH_SIZE, "%.2s/%s", hex, hex + 2);
 	return path;
+}
+
+bool store_is_object(const struct stat *status)
+{
+	return S_ISREG(status->st_mode) && status->st_nlink == 1 && status->st_uid == geteuid() &&
+	       (status->st_mode & 07777) == STORE_OBJECT_MODE;
 }
 
 static int open_object(struct store *store, const struct digest *digest, struct stat *ret_status, struct err *err)
 {
-	char path[OBJECT_PATH_SIZE];
-	FD_AUTO int fd = fd_open_beneath(store->objects, object_path(digest, path), O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	char path[STORE_OBJECT_PATH_SIZE];
+	FD_AUTO int fd = fd_open_beneath(store->objects, store_object_path(digest, path), O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd == -ENOENT)
 		return err_set(err, ERR_NOT_FOUND, "no object %s", path);
 	if (fd == -ELOOP || fd == -ENXIO)
@@ -87,8 +85,7 @@ static int open_object(struct store *store, const struct digest *digest, struct 
 		return err_sys(err, -fd, "open object %s", path);
 	if (fstat(fd, ret_status) < 0)
 		return err_sys(err, errno, "look at object %s", path);
-	if (!S_ISREG(ret_status->st_mode) || ret_status->st_nlink != 1 || ret_status->st_uid != geteuid() ||
-	    (ret_status->st_mode & 07777) != OBJECT_MODE)
+	if (!store_is_object(ret_status))
 		return err_set(err, ERR_DAMAGED, "object %s is not as it was made (kind, links, owner or mode)", path);
 	return fd_take(&fd);
 }
@@ -143,8 +140,8 @@ int store_check(struct store *store, const struct digest *digest, struct err *er
 	if (fd < 0)
 		return fd;
 	int result = copy_and_hash(fd, -1, INT64_MAX, &found, &size, err);
-	char path[OBJECT_PATH_SIZE];
-	object_path(digest, path);
+	char path[STORE_OBJECT_PATH_SIZE];
+	store_object_path(digest, path);
 	if (result < 0)
 		return err_context(err, result, "object %s", path);
 	if (!digest_equal(&found, digest))
@@ -154,10 +151,10 @@ int store_check(struct store *store, const struct digest *digest, struct err *er
 
 static int open_unnamed(struct store *store, struct err *err)
 {
-	FD_AUTO int fd = openat(store->tmp, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, OBJECT_MODE);
+	FD_AUTO int fd = openat(store->tmp, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, STORE_OBJECT_MODE);
 	if (fd < 0)
 		return err_sys(err, errno, "make a new object");
-	if (fchmod(fd, OBJECT_MODE) < 0)
+	if (fchmod(fd, STORE_OBJECT_MODE) < 0)
 		return err_sys(err, errno, "set a new object's mode");
 	return fd_take(&fd);
 }
@@ -165,9 +162,9 @@ static int open_unnamed(struct store *store, struct err *err)
 /* 1 when the object has its name now, 0 when somebody else was faster. */
 static int link_object(struct store *store, int fd, const struct digest *digest, struct err *err)
 {
-	char path[OBJECT_PATH_SIZE], shard[SHARD_SIZE], self[32];
+	char path[STORE_OBJECT_PATH_SIZE], shard[STORE_SHARD_SIZE], self[32];
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	snprintf(shard, sizeof(shard), "%.2s", object_path(digest, path));
+	snprintf(shard, sizeof(shard), "%.2s", store_object_path(digest, path));
 	int failed = linkat(AT_FDCWD, self, store->objects, path, AT_SYMLINK_FOLLOW);
 	if (failed && errno == ENOENT) {
 		if (mkdirat(store->objects, shard, 0700) < 0 && errno != EEXIST)
@@ -182,8 +179,8 @@ static int link_object(struct store *store, int fd, const struct digest *digest,
 /* Makes the object's name survive a power cut. Both directories each time: another process may have made either and not yet synced it. */
 static int sync_name(struct store *store, const struct digest *digest, struct err *err)
 {
-	char path[OBJECT_PATH_SIZE], shard[SHARD_SIZE];
-	snprintf(shard, sizeof(shard), "%.2s", object_path(digest, path));
+	char path[STORE_OBJECT_PATH_SIZE], shard[STORE_SHARD_SIZE];
+	snprintf(shard, sizeof(shard), "%.2s", store_object_path(digest, path));
 	FD_AUTO int dir = fd_open_beneath(store->objects, shard, O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)
 		return err_sys(err, -dir, "open the store's objects/%s", shard);
@@ -195,9 +192,9 @@ static int sync_name(struct store *store, const struct digest *digest, struct er
 /* 1 when the object is there, as far as its size tells; 0 when it is not. */
 static int present(struct store *store, const struct digest *digest, int64_t size, struct err *err)
 {
-	char path[OBJECT_PATH_SIZE];
+	char path[STORE_OBJECT_PATH_SIZE];
 	struct stat status;
-	object_path(digest, path);
+	store_object_path(digest, path);
 	if (fstatat(store->objects, path, &status, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
 		return 0;
 	FD_AUTO int fd = open_object(store, digest, &status, err);

@@ -2,7 +2,10 @@
  *
  * DIR/objects/ab/cdef…: regular files, one link, mode 0555, our owner, never changed after they appear. An object is written without a
  * name (O_TMPFILE in DIR/tmp), synced, and linked into place; so a name exists only with all its bytes, and an interrupted put leaves
- * nothing behind. */
+ * nothing behind.
+ *
+ * What is in it is named by a ledger. Who stores an object, or finds it there, holds the store until the ledger's commit that names it; who
+ * sweeps waits for that (docs/adr/0009). DIR/lock carries both as flock. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,3 +35,28 @@ int store_get(struct store *store, const struct digest *digest, int *ret_fd, int
 
 /* Reads the whole object and compares its digest. ERR_DAMAGED, ERR_NOT_FOUND. */
 int store_check(struct store *store, const struct digest *digest, struct err *err);
+
+enum { STORE_HOLD_WAIT_MS = 30 * 1000 };
+
+/* Counted: as often released. ERR_BUSY when a sweep does not let go for STORE_HOLD_WAIT_MS. */
+int store_hold(struct store *store, struct err *err);
+/* Nothing when it is not held. */
+void store_release(struct store *store);
+
+/* While it lasts nobody holds the store, and what no commit names by now can be removed: to be ended soon. ERR_BUSY after wait_ms. */
+int store_sweep_begin(struct store *store, int64_t wait_ms, struct err *err);
+void store_sweep_end(struct store *store);
+/* Within a sweep. ERR_NOT_FOUND. */
+int store_remove(struct store *store, const struct digest *digest, struct err *err);
+
+struct store_entry {
+	const char *name;      /* relative to the store's directory */
+	bool stray;            /* it is no object, and the rest is not set */
+	struct digest digest;
+	int64_t size_bytes;
+	int64_t stored_at_ms;  /* wall clock */
+};
+
+/* Calls fn for each thing below objects/ and tmp/, in no order; a non-zero result ends the walk and is passed on. */
+typedef int (*store_entry_fn)(void *context, const struct store_entry *entry);
+int store_walk(struct store *store, store_entry_fn fn, void *context, struct err *err);

@@ -110,6 +110,8 @@ static int prepare(struct options *options, struct session *session, struct err 
 	const struct keeper_recovery leftovers = {.keeper = session->keeper, .factory = &wiring_factory};
 
 	result = keeper_recover(&leftovers, &recovered, err);
+	if (result == 0) /* until the run is accepted, so that no sweep takes what was found there */
+		result = store_hold(session->keeper->store, err);
 	if (result == 0)
 		result = seal_inputs(session->keeper->store, session->manifest, &session->sealed, err);
 	if (result)

@@ -80,7 +80,8 @@ struct keeper_result {
 	struct capture *standard_output, *standard_error; /* NULL when refused */
 };
 
-/* Admits, accepts, drives, seals. 0 whenever the run reached a terminal or provisional state, with everything in *ret the caller's
+/* Admits, accepts, drives, seals. Whoever sealed the inputs holds the store (store_hold), and it is released when the run is accepted. 0
+ * whenever the run reached a terminal or provisional state, with everything in *ret the caller's
  * (keeper_result_done); a negative code when nothing was recorded, or the ledger failed and the next recovery has to converge. */
 int keeper_run_once(const struct keeper_once *once, struct keeper_result *ret, struct err *err);
 

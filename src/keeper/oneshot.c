@@ -169,7 +169,9 @@ static int accept_run(struct once *once, struct err *err)
 		{.at_ms = once->admitted_at_ms, .kind = "intent", .body = intent.data},
 	};
 	struct ledger *ledger = once->keeper->ledger;
-	return ledger->ops->accept(ledger, &once->run, &once->attempt, records, count, false, err);
+	result = ledger->ops->accept(ledger, &once->run, &once->attempt, records, count, false, err);
+	store_release(once->keeper->store); /* from here on the ledger names the inputs */
+	return result;
 }
 
 static int refuse(struct once *once, const char *reason, const char *detail, struct err *err)

@@ -52,6 +52,7 @@ struct drive {
 	struct boundary_usage usage;
 	struct boundary_drain retained;
 	struct drive_stream streams[2];           /* stdout, stderr; of what was launched */
+	bool holds_store;                         /* from the first object that the seal will name to its commit */
 	struct artifact_list artifacts;           /* of a run that would succeed */
 	char artifact_failure[LIFE_DETAIL_MAX];   /* why they could not be collected; "" when they could */
 	char stream_failure[LIFE_DETAIL_MAX];     /* why the captured bytes cannot be kept; "" when they can */
@@ -106,6 +107,10 @@ const char *body_main_end(enum main_end how);
 
 /* restore.c: what the records of a dead keeper still say of an attempt. *ret_principal is the caller's (free). */
 int drive_restore(struct drive *drive, char **ret_principal, struct err *err);
+
+/* No sweep of the store from now until the seal is committed. */
+int drive_hold_store(struct drive *drive, struct err *err);
+void drive_release_store(struct drive *drive);
 
 /* streams.c: digests, and the store for what is no row. What cannot be kept is said in drive->stream_failure. */
 int drive_keep_streams(struct drive *drive, struct err *err);

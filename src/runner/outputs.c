@@ -48,7 +48,9 @@ static int record(struct drive *drive, struct err *err)
 
 static int collect(struct drive *drive, struct err *err)
 {
-	int rc = drive->boundary->ops->collect(drive->boundary, &drive->artifacts, err);
+	int rc = drive_hold_store(drive, err);
+	if (rc == 0)
+		rc = drive->boundary->ops->collect(drive->boundary, &drive->artifacts, err);
 	int fault = rc == 0 ? FAULT("run.collected") : 0;
 	return fault < 0 ? err_set(err, fault, "injected fault") : rc;
 }

@@ -270,6 +270,7 @@ int drive_seal(struct drive *drive, struct err *err)
 	int fault = FAULT("run.seal");
 	if (rc == 0)
 		rc = fault < 0 ? err_set(err, fault, "injected fault") : commit(drive, &sealing, err);
+	drive_release_store(drive);
 	if (rc == 0) {
 		drive->result.verdict = sealing.verdict;
 		drive->result.provisional = false;

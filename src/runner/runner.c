@@ -34,6 +34,7 @@ void drive_done(struct drive *drive)
 	free(drive->streams[0].data);
 	free(drive->streams[1].data);
 	artifact_list_done(&drive->artifacts);
+	drive_release_store(drive);
 }
 
 int64_t drive_now(struct drive *drive)

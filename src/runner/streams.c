@@ -67,7 +67,21 @@ static int in_order(const struct drive *drive, struct capture *capture, const st
 	return 0;
 }
 
-static int keep_object(const struct drive *drive, struct capture *capture, struct drive_stream *stream, struct err *err)
+int drive_hold_store(struct drive *drive, struct err *err)
+{
+	int rc = drive->holds_store ? 0 : store_hold(drive->store, err);
+	drive->holds_store = rc == 0;
+	return rc;
+}
+
+void drive_release_store(struct drive *drive)
+{
+	if (drive->holds_store)
+		store_release(drive->store);
+	drive->holds_store = false;
+}
+
+static int keep_object(struct drive *drive, struct capture *capture, struct drive_stream *stream, struct err *err)
 {
 	FD_AUTO int fd = -1;
 	int rc = in_order(drive, capture, &stream->state, &fd, err);
@@ -75,6 +89,9 @@ static int keep_object(const struct drive *drive, struct capture *capture, struc
 		return rc;
 	struct digest digest;
 	int64_t size;
+	rc = drive_hold_store(drive, err);
+	if (rc < 0)
+		return rc;
 	rc = store_put_fd(drive->store, fd, stream->state.kept_bytes, true, &digest, &size, err);
 	if (rc == 0 && (size != stream->state.kept_bytes || !digest_equal(&digest, &stream->sha256)))
 		rc = err_set(err, ERR_DAMAGED, "a stream changed while it was stored");
