@@ -2,37 +2,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/object.h"
 #include "cli/output.h"
 #include "cli/wiring.h"
-
-enum { PIECE_BYTES = 64 * 1024 };
 
 static void free_bytes(void **bytes)
 {
 	free(*bytes);
-}
-
-static int copy_object(struct store *store, const struct digest *digest, struct output *output, struct err *err)
-{
-	FD_AUTO int fd = -1;
-	char piece[PIECE_BYTES];
-	int64_t size = 0;
-	ssize_t got = 0;
-
-	if (!store)
-		return err_set(err, ERR_NOT_FOUND, "the ledger's store is not there");
-
-	int result = store_check(store, digest, err);
-
-	if (result == 0)
-		result = store_get(store, digest, &fd, &size, err);
-	if (result)
-		return result;
-	while (!output->dead && (got = fd_read_full(fd, piece, sizeof(piece))) > 0)
-		output_bytes(output, piece, (size_t)got);
-	return got < 0 ? err_sys(err, (int)-got, "read the object") : 0;
 }
 
 static int copy_stream(struct wiring *wiring, const char *run_id, const char *name, int fd, struct err *err)
@@ -48,7 +25,7 @@ static int copy_stream(struct wiring *wiring, const char *run_id, const char *na
 		return result;
 	output_init(&output, fd);
 	if (in_store) {
-		result = copy_object(wiring->store, &stream.sha256, &output, err);
+		result = object_write(wiring->store, &stream.sha256, &output, err);
 		output_finish(&output);
 		return result ? err_context(err, result, "%s", name) : 0;
 	}

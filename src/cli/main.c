@@ -6,8 +6,9 @@
 #include "cli/output.h"
 
 const struct command *const command_table[] = {
-	&command_run,    &command_list,     &command_show,    &command_logs, &command_verify, &command_recover,
-	&command_doctor, &command_manifest, &command_version, &command_help, NULL,
+	&command_run,    &command_list,    &command_show,   &command_logs,     &command_artifacts, &command_export,
+	&command_cat,    &command_verify,  &command_fsck,   &command_gc,       &command_recover,   &command_doctor,
+	&command_manifest, &command_version, &command_help, NULL,
 };
 
 const struct command *command_find(const char *name)

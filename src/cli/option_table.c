@@ -24,6 +24,19 @@ static int set_limit(struct options *options, const struct option_row *row, cons
 	return units_parse_count(value, &options->limit, err);
 }
 
+static int set_older(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	(void)row;
+	return units_parse_time_ms(value, &options->older_ms, err);
+}
+
+static int set_max_bytes(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	(void)row;
+	options->has_max_bytes = true;
+	return units_parse_size(value, &options->max_bytes, err);
+}
+
 static int draft_size(struct options *options, const struct option_row *row, const char *value, struct err *err)
 {
 	int64_t bytes = 0;
@@ -110,6 +123,8 @@ const struct option_row option_table[] = {
 	{"grace", FOR_RUN, "TIME", "between TERM and KILL of a cancellation; 2s", draft_time, .path = "cancel.grace_ms"},
 	{"stdin", FOR_RUN, "FILE|-", "copied in first; closed", draft_stdin, .path = "stdin"},
 	{"input", FOR_RUN, "SRC:DEST", "a file copied in, read-only, below /box", draft_input, .path = "inputs"},
+	{"require-output", FOR_RUN, "NAME", "a file that must be in /out at the end, and not empty", draft_requirement,
+         .path = "outputs.required"},
 	{"env", FOR_RUN, "NAME=VALUE", "environment; nothing is inherited", draft_pair, .path = "command.env"},
 	{"cwd", FOR_RUN, "DIR", "working directory; /box", draft_word, .path = "command.cwd"},
 	{"rootfs", FOR_RUN, "DIR", "root directory; a read-only view of the host's", draft_word, .path = "rootfs"},
@@ -127,11 +142,13 @@ const struct option_row option_table[] = {
 	{"trust", FOR_VERIFY, "FINGERPRINT", "the only key whose signatures count", set_text, MEMBER(trust)},
 	{"head", FOR_VERIFY, "FILE", "the chain must still contain the head saved there", set_text, MEMBER(head)},
 	{"save-head", FOR_VERIFY, "FILE", "save the chain's head when all holds", set_text, MEMBER(save_head)},
-	{"dry-run", FOR_RECOVER, NULL, "only say what would be done", set_flag, MEMBER(dry_run)},
+	{"max-bytes", FOR_GC, "SIZE", "oldest first, until the store is no larger", set_max_bytes},
+	{"older", FOR_GC, "AGE", "only what was stored so long ago", set_older},
+	{"dry-run", FOR_RECOVER | FOR_GC, NULL, "only say what would be done", set_flag, MEMBER(dry_run)},
 	{"ledger", FOR_LEDGER, "DIR", "the ledger's directory; $CAISSON_LEDGER", set_text, MEMBER(ledger)},
 	{"quiet", FOR_RUN, NULL, "no line about a run that did not succeed", set_flag, MEMBER(quiet)},
 	{"summary", FOR_RUN, NULL, "always a line about the run; on a terminal its usage", set_flag, MEMBER(summary)},
-	{"json", FOR_ALL & ~FOR_LOGS & ~FOR_HELP, NULL, "one JSON document instead of text", set_flag, MEMBER(json)},
+	{"json", FOR_ALL & ~FOR_LOGS & ~FOR_HELP & ~FOR_CAT & ~FOR_EXPORT, NULL, "one JSON document instead of text", set_flag, MEMBER(json)},
 	{"help", FOR_ALL, NULL, "this text", set_flag, MEMBER(help)},
 	{0},
 };

@@ -22,8 +22,14 @@ enum {
 	FOR_MANIFEST = 1 << 7,
 	FOR_VERSION = 1 << 8,
 	FOR_HELP = 1 << 9,
-	FOR_LEDGER = FOR_RUN | FOR_LIST | FOR_SHOW | FOR_LOGS | FOR_VERIFY | FOR_RECOVER | FOR_DOCTOR,
-	FOR_ALL = (1 << 10) - 1,
+	FOR_ARTIFACTS = 1 << 10,
+	FOR_EXPORT = 1 << 11,
+	FOR_CAT = 1 << 12,
+	FOR_GC = 1 << 13,
+	FOR_FSCK = 1 << 14,
+	FOR_OUTPUTS = FOR_ARTIFACTS | FOR_EXPORT | FOR_CAT,
+	FOR_LEDGER = FOR_RUN | FOR_LIST | FOR_SHOW | FOR_LOGS | FOR_VERIFY | FOR_RECOVER | FOR_DOCTOR | FOR_OUTPUTS | FOR_GC | FOR_FSCK,
+	FOR_ALL = (1 << 15) - 1,
 };
 
 struct options {
@@ -33,6 +39,9 @@ struct options {
 	const char *profile;       /* doctor */
 	const char *trust, *head, *save_head;
 	int64_t limit;
+	int64_t older_ms;         /* gc */
+	int64_t max_bytes;
+	bool has_max_bytes;
 	struct draft draft;       /* run: what the options say of the manifest */
 	const char *draft_option; /* the first option that went into it; NULL for none */
 	char **operands;          /* borrowed from argv, NULL-terminated */

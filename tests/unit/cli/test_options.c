@@ -189,6 +189,7 @@ static void every_option_is_a_field_of_the_manifest(void **state)
 		{"grace", "1s"},
 		{"stdin", "-"},
 		{"input", "/etc/passwd:/box/p"},
+		{"require-output", "result.json"},
 		{"env", "A=1"},
 		{"cwd", "/box"},
 		{"rootfs", "/"},
