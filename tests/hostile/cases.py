@@ -9,7 +9,7 @@ import dataclasses
 import re
 
 from support import guests
-from support.harness import equal, holds, is_in
+from support.harness import equal, holds, is_in, patience
 
 REFUSED = {"EPERM", "EACCES", "ENOSYS"}
 ABSENT = {"ENOENT", "EROFS", "ENOTDIR"}
@@ -136,7 +136,7 @@ def check_wall_only(result):
 
 
 def check_empty_program(result):
-    holds(cpu_ms(result) <= 10, f"an empty program is charged {cpu_ms(result)} ms")
+    holds(cpu_ms(result) <= patience(10), f"an empty program is charged {cpu_ms(result)} ms")
 
 
 def check_oom(result):

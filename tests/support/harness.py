@@ -2,6 +2,8 @@
 
 A case is a function; it passes when it returns, fails when it raises, and is skipped when it raises Skip with its reason. With
 CAISSON_TEST_MUST_RUN=1 a skip is a failure. The last line is `# summary {"suite": …, "passed": …, "failed": …, "skipped": …}`.
+
+CAISSON_TEST_SLOWNESS: how many times slower than a real machine this one is (emulation); patience() stretches bounds by it.
 """
 
 import argparse
@@ -31,6 +33,11 @@ def env_int(name, default):
     return int(os.environ.get(name, default))
 
 
+def patience(amount):
+    """A bound on time for a real machine, as it is on this one."""
+    return amount * env_int("CAISSON_TEST_SLOWNESS", 1)
+
+
 def equal(got, expected, what=""):
     if got != expected:
         raise AssertionError(f"{what + ': ' if what else ''}expected {expected!r}, got {got!r}")
@@ -48,7 +55,7 @@ def holds(condition, what):
 
 def wait_until(condition, seconds, what, interval=0.005):
     """Polls a condition that nothing announces (a process table, a cgroup); returns its first true value."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while True:
         value = condition()
         if value:

@@ -13,7 +13,7 @@ import os
 import stat
 import time
 
-from support import proc, scratch
+from support import harness, proc, scratch
 
 SETTLE_S = 1.0          # how long a difference that may be another program's has to last before it counts
 ANSWER_SLACK_S = 2.0    # I9: on top of wall + grace + drain; a shared machine stalls
@@ -307,7 +307,7 @@ class Watch:
             return []
         limits, times = result.receipt["limits"], result.receipt["times"]
         bound = sum(limits.get(key) or 0 for key in ("wall_ms", "cancel_grace_ms", "on_limit_grace_ms", "drain_ms")) / 1000
-        bound += (times.get("cleanup_ms") or 0) / 1000 + ANSWER_SLACK_S
+        bound += (times.get("cleanup_ms") or 0) / 1000 + harness.patience(ANSWER_SLACK_S)
         return [f"answered after {result.seconds:.2f} s, bound {bound:.2f} s"] if result.seconds > bound else []
 
     # I10
