@@ -28,8 +28,9 @@ test: deps-test all build-fault build-clang
 check:
 	tools/check
 
+# All but the emulated machines, where a sanitizer build would take for ever.
 check-san: deps-test build-san build-fault
-	tests/run --build build-san --fault-build build-fault
+	tests/run --build build-san --fault-build build-fault unit system hostile
 
 bench: deps-bench all
 	tests/bench/bench.py --pairs $(BENCH_PAIRS)

@@ -1,0 +1,54 @@
+#!/usr/bin/python3
+"""suites.py - runs, inside the machine, the suites that it is told to; what each prints stands between two marks."""
+
+import os
+import subprocess
+import sys
+
+TOP = "/caisson"
+TESTS = TOP + "/tests"
+PYTHON = "/usr/bin/python3"
+
+ENVIRONMENT = {
+    "CAISSON_BIN": TOP + "/build/caisson",
+    "CAISSON_FAULT_BIN": TOP + "/build-fault/caisson",
+    "CAISSON_INIT": TOP + "/build/caisson-init",
+    "CAISSON_TEST_GUESTS": TOP + "/guests",
+    "CMOCKA_MESSAGE_OUTPUT": "TAP",
+    # An emulated machine is slower, and its host has other work to do: fewer rounds, longer patience.
+    "CAISSON_TEST_SLOWNESS": "8",
+    "CAISSON_TEST_REPEATS": "1",
+    "CAISSON_TEST_EARLY_KILLS": "10",
+}
+
+# The cases that a kernel or a layout of cgroups could decide otherwise. What happens to bytes of output is the same everywhere.
+CORE_CLI = ("exit 137", "kill -9", "memory beyond", "sleep 60 under", "is not there", "keeps the outputs open", "handles closed",
+            "ignores TERM", "doctor", "share a uid")
+CORE_HOSTILE = ("H01", "H02", "H03", "H10", "H15", "H18", "H22", "H23", "H36", "H37", "H38", "H39", "H40", "H41", "H45", "H48", "H50", "H94")
+MORE_HOSTILE = ("H05", "H06", "H07", "H08", "H14", "H17", "H19", "H21", "H24", "H27", "H35", "H42", "H61", "H84", "H85", "H86", "H87", "H88",
+                "H89", "H90", "H91", "H92", "H95", "H96")
+
+HOSTILE = [PYTHON, TESTS + "/hostile/test_hostile.py"]
+POWER_CUT = [PYTHON, TESTS + "/vm/guest/power_cut.py"]
+SUITES = {
+    "contract": [TOP + "/build/contract_linux"],
+    "cli": [PYTHON, TESTS + "/system/test_cli.py"],
+    "cli-core": [PYTHON, TESTS + "/system/test_cli.py", *CORE_CLI],
+    "hostile": HOSTILE + [identity + " " for identity in sorted(CORE_HOSTILE + MORE_HOSTILE)],
+    "hostile-core": HOSTILE + [identity + " " for identity in CORE_HOSTILE],
+    "before-cut": POWER_CUT + ["before"],
+    "after-cut": POWER_CUT,
+}
+
+
+def main():
+    environment = {**os.environ, **ENVIRONMENT}
+    for name in sys.argv[1].split(","):
+        print(f"=== begin {name}", flush=True)
+        status = subprocess.run(SUITES[name], env=environment, check=False, stderr=subprocess.STDOUT).returncode
+        print(f"=== end {name} {status}", flush=True)
+    print("=== done", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

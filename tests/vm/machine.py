@@ -1,0 +1,62 @@
+"""machine.py - one emulated machine: starts QEMU on an image and gives what it writes on its serial line, within a deadline.
+
+The first serial line carries what the machine's programs write, the second, a file, what its kernel says.
+"""
+
+import os
+import selectors
+import subprocess
+import time
+
+MEMORY_MIB = 1536
+KERNEL_LOG_TAIL = 40
+
+
+def command(image, words, kernel_log, disk):
+    """disk: a file that keeps what is written to it, or None for the image's own, which forgets it."""
+    drive = f"file={disk},cache=writeback" if disk else f"file={image.disk},cache=unsafe,snapshot=on"
+    return ["qemu-system-x86_64", "-cpu", "max", "-m", str(MEMORY_MIB), "-smp", "2", "-nic", "none", "-display", "none", "-monitor", "none",
+            "-no-reboot", "-kernel", image.kernel, "-initrd", image.initramfs,
+            "-append", f"console=ttyS1 quiet panic=-1 {words}",
+            "-drive", f"format=raw,if=virtio,{drive}",
+            "-serial", "stdio", "-serial", f"file:{kernel_log}"]
+
+
+class Machine:
+    """A running machine; `with` makes sure that it ends."""
+
+    def __init__(self, image, plan, suites, folder, disk=None):
+        self.kernel_log = os.path.join(folder, f"kernel-{plan.name}.log")
+        words = f"caisson.layout={plan.layout} caisson.suites={','.join(suites)}"
+        self.process = subprocess.Popen(command(image, words, self.kernel_log, disk), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def kill(self):
+        """As when the power goes."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def lines(self, seconds):
+        """Lines as they come, until the machine is off or the time is over; what was begun is given too."""
+        deadline, rest = time.monotonic() + seconds, b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while selector.select(max(0, deadline - time.monotonic())):
+                chunk = os.read(self.process.stdout.fileno(), 65536)
+                if not chunk:
+                    break
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from (line.rstrip(b"\r").decode("utf-8", "replace") for line in whole)
+        if rest:
+            yield rest.decode("utf-8", "replace")
+
+    def kernel_tail(self):
+        with open(self.kernel_log, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()[-KERNEL_LOG_TAIL:]
