@@ -332,7 +332,7 @@ static int copy(struct collecting *collecting, struct found *found, struct err *
 	FD_AUTO int fd = open_found(collecting, found);
 	if (fd < 0)
 		return refuse(collecting, found->path, -fd, err);
-	int result = store_put_fd(collecting->store, fd, found->status.st_size, true, &artifact.sha256, &artifact.size_bytes, &failure);
+	int result = store_put_fd(collecting->store, fd, found->status.st_size, false, &artifact.sha256, &artifact.size_bytes, &failure);
 	if (result < 0 && result != ERR_LIMIT)
 		return err_set(err, result, "keep an artifact: %s", failure.text);
 	if (fstat(fd, &status) < 0)
@@ -347,6 +347,15 @@ static int copy(struct collecting *collecting, struct found *found, struct err *
 	return 0;
 }
 
+static int sync_names(struct collecting *collecting, struct err *err)
+{
+	const struct artifact_list *list = collecting->list;
+	const struct digest *digests[ARTIFACT_FILES_MAX];
+	for (size_t i = 0; i < list->count; i++)
+		digests[i] = &list->items[i].sha256;
+	return store_sync_names(collecting->store, digests, list->count, err);
+}
+
 static int copy_all(struct collecting *collecting, struct err *err)
 {
 	struct artifact_list *list = collecting->list;
@@ -354,6 +363,8 @@ static int copy_all(struct collecting *collecting, struct err *err)
 	int result = list->items ? 0 : out_of_memory(err);
 	for (size_t i = 0; result == 0 && i < collecting->file_count && list->rejected == 0; i++)
 		result = copy(collecting, &collecting->files[i], err);
+	if (result == 0 && list->rejected == 0)
+		result = sync_names(collecting, err);
 	return result;
 }
 

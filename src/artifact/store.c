@@ -10,7 +10,10 @@
 
 #include "base/fd.h"
 
-enum { PIECE_BYTES = 64 * 1024 };
+enum {
+	PIECE_BYTES = 64 * 1024,
+	SHARDS = 256, /* by the first byte of the digest */
+};
 
 static int open_subdir(int dir, const char *name, struct err *err)
 {
@@ -176,17 +179,29 @@ static int link_object(struct store *store, int fd, const struct digest *digest,
 	return failed ? err_sys(err, errno, "link object %s", path) : 1;
 }
 
-/* Makes the object's name survive a power cut. Both directories each time: another process may have made either and not yet synced it. */
+/* The directories of all of them each time: another process may have made a name and not yet synced it. */
+int store_sync_names(struct store *store, const struct digest *const *digests, size_t count, struct err *err)
+{
+	bool synced[SHARDS] = {false};
+	for (size_t i = 0; i < count; i++) {
+		char path[STORE_OBJECT_PATH_SIZE], shard[STORE_SHARD_SIZE];
+		bool *done = &synced[digests[i]->bytes[0]];
+		if (*done)
+			continue;
+		snprintf(shard, sizeof(shard), "%.2s", store_object_path(digests[i], path));
+		FD_AUTO int dir = fd_open_beneath(store->objects, shard, O_RDONLY | O_DIRECTORY, 0);
+		if (dir < 0)
+			return err_sys(err, -dir, "open the store's objects/%s", shard);
+		if (fsync(dir) < 0)
+			return err_sys(err, errno, "sync the store's objects/%s", shard);
+		*done = true;
+	}
+	return count == 0 || fsync(store->objects) == 0 ? 0 : err_sys(err, errno, "sync the store's objects");
+}
+
 static int sync_name(struct store *store, const struct digest *digest, struct err *err)
 {
-	char path[STORE_OBJECT_PATH_SIZE], shard[STORE_SHARD_SIZE];
-	snprintf(shard, sizeof(shard), "%.2s", store_object_path(digest, path));
-	FD_AUTO int dir = fd_open_beneath(store->objects, shard, O_RDONLY | O_DIRECTORY, 0);
-	if (dir < 0)
-		return err_sys(err, -dir, "open the store's objects/%s", shard);
-	if (fsync(dir) < 0 || fsync(store->objects) < 0)
-		return err_sys(err, errno, "sync the store's directories");
-	return 0;
+	return store_sync_names(store, &digest, 1, err);
 }
 
 /* 1 when the object is there, as far as its size tells; 0 when it is not. */

@@ -5,7 +5,7 @@
  * nothing behind.
  *
  * What is in it is named by a ledger. Who stores an object, or finds it there, holds the store until the ledger's commit that names it; who
- * sweeps waits for that (docs/adr/0009). DIR/lock carries both as flock. */
+ * sweeps waits for that (docs/adr/0009). Both are flocks of DIR. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,6 +29,9 @@ int store_dir_fd(const struct store *store);
  * cannot be right. ERR_NO_SPACE leaves nothing behind. */
 int store_put_bytes(struct store *store, const void *bytes, size_t count, bool durable, struct digest *ret, struct err *err);
 int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, struct digest *ret, int64_t *ret_size, struct err *err);
+
+/* Makes the names of objects that were put without `durable` survive a power cut. */
+int store_sync_names(struct store *store, const struct digest *const *digests, size_t count, struct err *err);
 
 /* Opens an object read-only. ERR_NOT_FOUND, or ERR_DAMAGED when it is no regular file of ours. */
 int store_get(struct store *store, const struct digest *digest, int *ret_fd, int64_t *ret_size, struct err *err);

@@ -20,15 +20,12 @@ enum {
 
 static const char hex_digits[] = "0123456789abcdef";
 
+/* The store's own directory, opened anew: a lock belongs to an opening, and the descriptor that we have may be shared with a worker. */
 static int open_lock(struct store *store, struct err *err)
 {
-	if (store->lock >= 0)
-		return 0;
-	int fd = fd_open_beneath(store->dir, "lock", O_RDWR | O_CREAT | O_NOCTTY | O_NONBLOCK, 0600);
-	if (fd < 0)
-		return err_sys(err, -fd, "open the store's lock");
-	store->lock = fd;
-	return 0;
+	if (store->lock < 0)
+		store->lock = openat(store->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return store->lock < 0 ? err_sys(err, errno, "open the store's lock") : 0;
 }
 
 /* Polled, because a wait that has an end is worth more here than one that is woken at once. */
