@@ -4,6 +4,8 @@
 import hashlib
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
 
@@ -18,7 +20,7 @@ suite = harness.Suite("artifacts")
 
 REJECTED = "failed/artifact_rejected"
 MANY_RUNS = env_int("CAISSON_TEST_ARTIFACT_RUNS", 100)
-SWEPT_RUNS = 12
+SWEPT_RUNS = 60
 CANARY = b"canary: no byte of this may ever be kept\n"
 
 
@@ -432,6 +434,24 @@ def _():
         equal(caisson.verify().status, 0, fault)
         supervisor.reap_orphans()
         watch.hold()
+
+
+@suite.case("a run that is stopped between collecting and the seal keeps a sweep waiting, however long")
+def _():
+    caisson = faulty()
+    run = caisson.start("sh", "-c", "echo kept >/out/f", env={"CAISSON_FAULT": "run.collected:stop"})
+    harness.wait_until(lambda: proc.Process(run.pid).state == "T", 20, "the keeper has stopped itself")
+    is_in(digest(b"kept\n"), objects(caisson))
+    sweep = subprocess.Popen(caisson.command("gc", "--json"), env=caisson.environment(), stdout=subprocess.PIPE)
+    try:
+        sweep.wait(1)
+        raise AssertionError(f"the sweep did not wait: {sweep.stdout.read()}")
+    except subprocess.TimeoutExpired:
+        pass
+    run.send_signal(signal.SIGCONT)
+    equal(run.wait(20), 0)
+    equal(json.loads(sweep.communicate(timeout=20)[0])["removed"], 0)
+    equal(caisson.call("cat", "latest", "f").stdout, b"kept\n")
 
 
 @suite.case("a collector that fails is our failure, never a success and never the guest's")
