@@ -1,4 +1,6 @@
 /* main.c - finds the subcommand, reads its options, runs it, and says what went wrong. */
+#include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,8 +55,22 @@ static int run_command(const struct command *command, char **argv)
 	return STATUS_CAISSON;
 }
 
+/* Whoever starts us may have closed a standard descriptor. What we open next would get its number, and be written to as if it were the
+ * standard output. A stand-in is open the wrong way round, so that using it fails as using a closed one does. */
+static bool occupy_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int wrong_way = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", wrong_way | O_CLOEXEC) != fd)
+			return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
+	if (!occupy_standard_descriptors())
+		return STATUS_CAISSON;
 	if (argc < 2) {
 		help_overview(STDERR_FILENO);
 		return STATUS_CAISSON;

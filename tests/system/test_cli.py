@@ -251,12 +251,15 @@ def _():
     closed = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *command], env=caisson.environment(), stderr=subprocess.PIPE,
                             check=False)
     equal(closed.returncode, 7, repr(closed.stderr))
+    slowly = caisson.command("run", "--", "sh", "-c", "for i in 1 2 3 4; do echo line number $i; sleep 0.05; done; exit 7")
+    every = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *slowly], env=caisson.environment(), check=False, timeout=60)
+    equal(every.returncode, 7, "with every standard descriptor closed")
     reader, writer = os.pipe()
     os.close(reader)
     broken = subprocess.run(command, env=caisson.environment(), stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     equal(broken.returncode, 7, repr(broken.stderr))
-    equal([row["verdict"] for row in caisson.list()], ["failed", "failed"])
+    equal([row["verdict"] for row in caisson.list()], ["failed", "failed", "failed"])
     equal(len(caisson.logs("latest").splitlines()), 2000, "lines in the store")
 
 
