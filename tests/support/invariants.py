@@ -23,7 +23,6 @@ SHARED_MACHINE = os.environ.get("CAISSON_TEST_SHARED_MACHINE") == "1"
 
 CANARY_NAMES = ("plain", "secret", "setuid", "directory", "link")
 LEDGER_FILES = ("ledger.db", "key", "identity")
-STORE_LOCK = "store/lock"  # made at the first run, and kept
 SYSTEM_CANARIES = ("/etc/passwd", "/etc/shadow", "/etc/hosts", "/etc/ld.so.cache")
 
 
@@ -167,9 +166,8 @@ def _staging(ledger):
         relative = os.path.relpath(path, ledger)
         directories[:] = [d for d in directories if d not in ("objects", "owners")]
         for name in names:
-            entry = os.path.normpath(os.path.join(relative, name))
-            if entry != STORE_LOCK and (relative != "." or not name.startswith(LEDGER_FILES)):
-                found.add(entry)
+            if relative != "." or not name.startswith(LEDGER_FILES):
+                found.add(os.path.normpath(os.path.join(relative, name)))
         if relative.count("/") >= 1 and relative != "store/tmp" or any(part.startswith("bnd-") for part in relative.split("/")):
             found.add(relative)
     return found
