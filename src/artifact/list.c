@@ -160,6 +160,16 @@ static int read_items(const struct json_at *at, struct artifact_list *ret, struc
 	return 0;
 }
 
+/* Reasons are ours: short, and printable ASCII. */
+static bool is_reason(const char *text)
+{
+	if (strlen(text) >= ARTIFACT_REASON_SIZE)
+		return false;
+	while (*text >= ' ' && *text <= '~')
+		text++;
+	return !*text;
+}
+
 /* A path that was cut need not be one any more. */
 static int read_rejection(const struct json_at *at, struct artifact_list *ret, struct err *err)
 {
@@ -168,6 +178,8 @@ static int read_rejection(const struct json_at *at, struct artifact_list *ret, s
 	int result = read_text(at, "path", &spelled, err);
 	if (result == 0)
 		result = read_text(at, "reason", &reason, err);
+	if (result == 0 && !is_reason(reason))
+		result = err_set(err, ERR_INVALID, "%s.reason: is none", at->path);
 	if (result == 0)
 		result = artifact_parse_text(spelled, &path, err);
 	if (result == 0)

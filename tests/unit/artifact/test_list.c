@@ -93,6 +93,7 @@ static void what_is_no_list_is_refused(void **state)
 		LIST(ITEM("0644", "a", "-1"), "0", ""), LIST(ITEM("0644", "b", "1") "," ITEM("0644", "a", "1"), "0", ""),
 		LIST(ITEM("0644", "a", "1") "," ITEM("0644", "a", "1"), "0", ""), LIST(ITEM("0644", "a", "1"), "1", ""),
 		LIST("", "1", ""), LIST("", "0", "{\"path\":\"a\",\"reason\":\"r\"}"), LIST("1", "0", ""), LIST("", "0", "{}"),
+		LIST("", "1", "{\"path\":\"a\",\"reason\":\"\xc3\xa9\"}"),
 	};
 	struct artifact_list back = {0};
 	assert_int_equal(artifact_list_read(LIST(ITEM("0644", "a", "1"), "0", ""), strlen(LIST(ITEM("0644", "a", "1"), "0", "")), &back,
