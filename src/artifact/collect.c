@@ -1,8 +1,9 @@
 /* collect.c - first every name is looked at, then, if none is against the rules, every file is copied.
  *
- * Directories wait in a list as paths from the place's root, so a tree of any depth is walked without recursion and with one descriptor at a
- * time. A change is seen by what the kernel says of the file before the first look and after the last byte; a file system's clock has a
- * grain, so two writes within one tick are told apart by their sizes only: that nobody writes any more is for the caller to know. */
+ * Directories wait in a list as paths from the place's root, so a tree of any depth is walked without recursion and with one
+ * descriptor at a time. A change is seen by what the kernel says of the file before the first look and after the last byte; a file
+ * system's clock has a grain, so two writes within one tick are told apart by their sizes only: that nobody writes any more is for
+ * the caller to know. */
 #include "artifact/collect.h"
 
 #include <dirent.h>
@@ -128,7 +129,8 @@ static int add_name(struct names *names, size_t *capacity, const char *name, str
 	return names->list[names->count++] ? 0 : out_of_memory(err);
 }
 
-/* All names of a directory but its own two, sorted. Takes fd over. Beyond COLLECT_ENTRIES_MAX the rest of the place is left unread. */
+/* All names of a directory but its own two, sorted. Takes fd over. Beyond COLLECT_ENTRIES_MAX the rest of the place is left
+ * unread. */
 static int read_names(struct collecting *collecting, int fd, struct names *ret, struct err *err)
 {
 	size_t capacity = 0;
@@ -305,8 +307,8 @@ static bool unchanged(const struct stat *a, const struct stat *b)
 	       same_time(&a->st_mtim, &b->st_mtim) && same_time(&a->st_ctim, &b->st_ctim);
 }
 
-/* A descriptor to read from, of the very file that was found; by way of one that opens nothing, because what has its name by now may be a
- * FIFO or a device. */
+/* A descriptor to read from, of the very file that was found; by way of one that opens nothing, because what has its name by now
+ * may be a FIFO or a device. */
 static int open_found(const struct collecting *collecting, const struct found *found)
 {
 	struct stat status;
@@ -332,7 +334,8 @@ static int copy(struct collecting *collecting, struct found *found, struct err *
 	FD_AUTO int fd = open_found(collecting, found);
 	if (fd < 0)
 		return refuse(collecting, found->path, -fd, err);
-	int result = store_put_fd(collecting->store, fd, found->status.st_size, false, &artifact.sha256, &artifact.size_bytes, &failure);
+	int result = store_put_fd(collecting->store, fd, found->status.st_size, false, &artifact.sha256, &artifact.size_bytes,
+	                          &failure);
 	if (result < 0 && result != ERR_LIMIT)
 		return err_set(err, result, "keep an artifact: %s", failure.text);
 	if (fstat(fd, &status) < 0)

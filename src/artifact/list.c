@@ -66,8 +66,9 @@ json_t *artifact_list_items(const struct artifact_list *list)
 	for (size_t i = 0; array && i < list->count; i++) {
 		const struct artifact *artifact = &list->items[i];
 		char digest[DIGEST_TEXT_SIZE];
-		json_t *item = json_pack("{s:s, s:I, s:s}", "mode", artifact->mode == executable_mode ? "0755" : "0644", "size_bytes",
-		                         (json_int_t)artifact->size_bytes, "sha256", digest_text(&artifact->sha256, digest));
+		const char *mode = artifact->mode == executable_mode ? "0755" : "0644";
+		json_t *item = json_pack("{s:s, s:I, s:s}", "mode", mode, "size_bytes", (json_int_t)artifact->size_bytes, "sha256",
+		                         digest_text(&artifact->sha256, digest));
 		array = append(array, item, artifact->path);
 	}
 	return array;

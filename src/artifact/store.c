@@ -216,12 +216,13 @@ static int present(struct store *store, const struct digest *digest, int64_t siz
 	if (fd < 0)
 		return fd;
 	if (status.st_size != size)
-		return err_set(err, ERR_DAMAGED, "object %s has %lld bytes, not %lld", path, (long long)status.st_size, (long long)size);
+		return err_set(err, ERR_DAMAGED, "object %s has %lld bytes, not %lld", path, (long long)status.st_size,
+		               (long long)size);
 	return 1;
 }
 
-/* Gives the unnamed file its name. Its bytes are on the disk before that, always: a name that a power cut left with other bytes would
- * stand in the way of every later put. */
+/* Gives the unnamed file its name. Its bytes are on the disk before that, always: a name that a power cut left with other bytes
+ * would stand in the way of every later put. */
 static int commit(struct store *store, int fd, const struct digest *digest, int64_t size, struct err *err)
 {
 	if (fdatasync(fd) < 0)
@@ -230,7 +231,8 @@ static int commit(struct store *store, int fd, const struct digest *digest, int6
 	return linked == 0 ? present(store, digest, size, err) : linked;
 }
 
-int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, struct digest *ret, int64_t *ret_size, struct err *err)
+int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, struct digest *ret, int64_t *ret_size,
+                 struct err *err)
 {
 	struct digest digest;
 	int64_t size = 0;

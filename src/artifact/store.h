@@ -1,11 +1,11 @@
 /* store.h - the content-addressed store: sealed inputs and large streams, named by SHA-256.
  *
- * DIR/objects/ab/cdef…: regular files, one link, mode 0555, our owner, never changed after they appear. An object is written without a
- * name (O_TMPFILE in DIR/tmp), synced, and linked into place; so a name exists only with all its bytes, and an interrupted put leaves
- * nothing behind.
+ * DIR/objects/ab/cdef…: regular files, one link, mode 0555, our owner, never changed after they appear. An object is written
+ * without a name (O_TMPFILE in DIR/tmp), synced, and linked into place; so a name exists only with all its bytes, and an
+ * interrupted put leaves nothing behind.
  *
- * What is in it is named by a ledger. Who stores an object, or finds it there, holds the store until the ledger's commit that names it; who
- * sweeps waits for that (docs/adr/0009). Both are flocks of DIR. */
+ * What is in it is named by a ledger. Who stores an object, or finds it there, holds the store until the ledger's commit that
+ * names it; who sweeps waits for that (docs/adr/0009). Both are flocks of DIR. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,11 +24,12 @@ void store_free(struct store *store);
 /* Borrowed descriptor of the store's directory. */
 int store_dir_fd(const struct store *store);
 
-/* Copies the bytes in and returns their digest and size. max_bytes: ERR_LIMIT above. fd is read from where it stands to its end. durable:
- * the object's name survives a power cut too. Idempotent: an object that is there already is kept, ERR_DAMAGED when its size or kind
- * cannot be right. ERR_NO_SPACE leaves nothing behind. */
+/* Copies the bytes in and returns their digest and size. max_bytes: ERR_LIMIT above. fd is read from where it stands to its end.
+ * durable: the object's name survives a power cut too. Idempotent: an object that is there already is kept, ERR_DAMAGED when its
+ * size or kind cannot be right. ERR_NO_SPACE leaves nothing behind. */
 int store_put_bytes(struct store *store, const void *bytes, size_t count, bool durable, struct digest *ret, struct err *err);
-int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, struct digest *ret, int64_t *ret_size, struct err *err);
+int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, struct digest *ret, int64_t *ret_size,
+                 struct err *err);
 
 /* Makes the names of objects that were put without `durable` survive a power cut. */
 int store_sync_names(struct store *store, const struct digest *const *digests, size_t count, struct err *err);

@@ -15,8 +15,9 @@ static int print_text_list(const struct artifact_list *list, struct err *err)
 	for (size_t i = 0; i < json_array_size(items); i++) {
 		const json_t *item = json_array_get(items, i);
 
-		page_add(&page, "%s %12" PRId64 "  %s  %s\n", json_string_value(json_object_get(item, "mode")), list->items[i].size_bytes,
-		         json_string_value(json_object_get(item, "sha256")), json_string_value(json_object_get(item, "path")));
+		page_add(&page, "%s %12" PRId64 "  %s  %s\n", json_string_value(json_object_get(item, "mode")),
+		         list->items[i].size_bytes, json_string_value(json_object_get(item, "sha256")),
+		         json_string_value(json_object_get(item, "path")));
 	}
 	return items ? page_print(&page, STDOUT_FILENO, err) : err_set(err, ERR_NO_MEMORY, "out of memory");
 }

@@ -155,7 +155,7 @@ const struct command command_export = {
 	.name = "export",
 	.bit = FOR_EXPORT,
 	.usage = "[options] RUN DIR",
-	.summary = "Writes all artifacts of a run below DIR, which is made when it is not there. Nothing that is there is overwritten.",
+	.summary = "Writes all artifacts of a run below DIR, made when it is not there. Nothing that is there is overwritten.",
 	.examples = "  caisson export latest results\n",
 	.run = run,
 };

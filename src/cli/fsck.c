@@ -44,8 +44,8 @@ static void add_line(struct findings *findings, const struct storage_finding *fi
 	if (!line)
 		findings->page.result = ERR_NO_MEMORY;
 	else if (!findings->lines && reference)
-		page_add(&findings->page, "%s: %s, %s %s of %s\n", text_of(line, "kind"), text_of(line, "object"), text_of(line, "as"),
-		         text_of(line, "name"), text_of(line, "run"));
+		page_add(&findings->page, "%s: %s, %s %s of %s\n", text_of(line, "kind"), text_of(line, "object"),
+		         text_of(line, "as"), text_of(line, "name"), text_of(line, "run"));
 	else if (!findings->lines)
 		page_add(&findings->page, "%s: %s\n", text_of(line, "kind"), text_of(line, "object"));
 	else if (json_array_append(findings->lines, line))
@@ -65,9 +65,9 @@ static int print_findings(struct findings *findings, const struct storage_report
 	char bytes[UNITS_TEXT_SIZE], unnamed[UNITS_TEXT_SIZE];
 
 	if (!findings->lines || findings->page.result) {
-		page_add(&findings->page, "%" PRId64 " objects of %s, of which %" PRId64 " of %s are named by nothing; ", report->objects,
-		         units_format_size(report->bytes, bytes), report->unnamed, units_format_size(report->unnamed_bytes, unnamed));
-		page_add(&findings->page, "%" PRId64 " problems\n", report->findings);
+		page_add(&findings->page, "%" PRId64 " objects of %s, ", report->objects, units_format_size(report->bytes, bytes));
+		page_add(&findings->page, "of which %" PRId64 " of %s are named by nothing; %" PRId64 " problems\n", report->unnamed,
+		         units_format_size(report->unnamed_bytes, unnamed), report->findings);
 		return page_print(&findings->page, STDOUT_FILENO, err);
 	}
 

@@ -9,6 +9,6 @@
 /* Checks the whole object first, then writes it. store may be NULL: ERR_NOT_FOUND. output_finish is the caller's. */
 int object_write(struct store *store, const struct digest *digest, struct output *output, struct err *err);
 
-/* The artifacts of a sealed run, as the ledger's table has them, for artifact_list_done. ERR_STATE when it is not sealed, ERR_DAMAGED when a
- * path is none. */
+/* The artifacts of a sealed run, as the ledger's table has them, for artifact_list_done. ERR_STATE when it is not sealed,
+ * ERR_DAMAGED when a path is none. */
 int object_list(struct wiring *wiring, const char *run_id, struct artifact_list *ret, struct err *err);

@@ -89,6 +89,18 @@ static void add_stream(struct page *page, const json_t *receipt, const char *nam
 	page_add(page, ", %s\n", text(stream, "sha256", "digest unknown"));
 }
 
+static void add_artifacts(struct page *page, const json_t *artifacts)
+{
+	for (size_t i = 0; i < json_array_size(artifacts); i++) {
+		const json_t *artifact = json_array_get(artifacts, i);
+		char size[UNITS_TEXT_SIZE];
+
+		page_add(page, "%-*s %s, %s, %s, %s\n", LABEL_COLUMN, "artifact", text(artifact, "path", "?"),
+		         units_format_size(number(artifact, "size_bytes"), size), text(artifact, "mode", "?"),
+		         text(artifact, "sha256", "digest unknown"));
+	}
+}
+
 static void add_evidence(struct page *page, const json_t *lines)
 {
 	for (size_t i = 0; i < json_array_size(lines); i++) {
@@ -108,6 +120,7 @@ void report_receipt(struct page *page, const json_t *receipt)
 	page_add(page, "\n");
 	add_stream(page, receipt, "stdout");
 	add_stream(page, receipt, "stderr");
+	add_artifacts(page, json_object_get(receipt, "artifacts"));
 	add_fact(page, "admitted", text(times, "admitted_at", "never"));
 	add_fact(page, "launched", text(times, "launched_at", "never"));
 	add_fact(page, "exited", text(times, "exited_at", "unknown"));

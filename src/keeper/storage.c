@@ -111,7 +111,13 @@ int storage_sweep(struct ledger *ledger, struct store *store, const struct sweep
                   struct err *err)
 {
 	struct sweep sweep = {
-		.ledger = ledger, .store = store, .options = options, .result = ret, .inventory.err = err, .now_ms = clock_wall_ms()};
+		.ledger = ledger,
+		.store = store,
+		.options = options,
+		.result = ret,
+		.inventory.err = err,
+		.now_ms = clock_wall_ms(),
+	};
 	*ret = (struct sweep_result){0};
 	int result = store_walk(store, take_object, &sweep.inventory, err);
 	if (result == 0 && sweep.inventory.count > 0)
@@ -134,7 +140,8 @@ struct check {
 	struct err *err;
 };
 
-static void tell(struct check *check, enum storage_finding_kind kind, const char *object, const struct reference *first, size_t count)
+static void tell(struct check *check, enum storage_finding_kind kind, const char *object, const struct reference *first,
+                 size_t count)
 {
 	const struct storage_finding finding = {.kind = kind, .object = object, .references = first, .reference_count = count};
 	check->report->findings++;

@@ -24,8 +24,8 @@ struct sweep_result {
 	int64_t removed, removed_bytes;
 };
 
-/* Removes objects that no reference names. ERR_BUSY when runs do not let the store go for SWEEP_WAIT_MS; what was removed by then is removed,
- * and *ret counts it also on failure. */
+/* Removes objects that no reference names. ERR_BUSY when runs do not let the store go for SWEEP_WAIT_MS; what was removed by then
+ * is removed, and *ret counts it also on failure. */
 int storage_sweep(struct ledger *ledger, struct store *store, const struct sweep_options *options, struct sweep_result *ret,
                   struct err *err);
 

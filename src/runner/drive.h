@@ -115,8 +115,8 @@ void drive_release_store(struct drive *drive);
 /* streams.c: digests, and the store for what is no row. What cannot be kept is said in drive->stream_failure. */
 int drive_keep_streams(struct drive *drive, struct err *err);
 
-/* outputs.c: collects the outputs of a run that succeeds so far; what is against the rules is said in drive->artifacts, what fails in
- * drive->artifact_failure. */
+/* outputs.c: collects the outputs of a run that succeeds so far; what is against the rules is said in drive->artifacts, what fails
+ * in drive->artifact_failure. */
 int drive_collect(struct drive *drive, struct err *err);
 void drive_say_rejections(const struct artifact_list *list, char text[static LIFE_DETAIL_MAX]);
 

@@ -27,7 +27,8 @@ void drive_say_rejections(const struct artifact_list *list, char text[static LIF
 		snprintf(text + length, LIFE_DETAIL_MAX - length, "; and %zu more", list->rejected - said);
 }
 
-/* Would this be a success, if nobody asked for outputs? Only then they are collected: a natural exit with 0, no stop, nothing retained. */
+/* Would this be a success, if nobody asked for outputs? Only then they are collected: a natural exit with 0, no stop, nothing
+ * retained. */
 static bool succeeds(const struct drive *drive)
 {
 	struct verdict verdict;
@@ -42,8 +43,9 @@ static int record(struct drive *drive, struct err *err)
 		return journal_add(&drive->journal, "artifacts_rejected",
 		                   json_pack("{s:I, s:o}", "rejected", (json_int_t)list->rejected, "rejections",
 		                             artifact_list_rejections(list)), err);
-	return list->count > 0 ? journal_add(&drive->journal, "collected", json_pack("{s:I}", "artifacts", (json_int_t)list->count), err)
-	                       : 0;
+	if (list->count == 0)
+		return 0;
+	return journal_add(&drive->journal, "collected", json_pack("{s:I}", "artifacts", (json_int_t)list->count), err);
 }
 
 static int collect(struct drive *drive, struct err *err)
@@ -61,7 +63,7 @@ int drive_collect(struct drive *drive, struct err *err)
 	if (!succeeds(drive))
 		return 0;
 	if (!drive->boundary) { /* a recovery: the output place went with its keeper */
-		snprintf(drive->artifact_failure, sizeof(drive->artifact_failure), "the keeper was lost before outputs were collected");
+		say(drive->artifact_failure, sizeof(drive->artifact_failure), "the keeper was lost before outputs were collected");
 		return 0;
 	}
 	if (!drive->boundary->ops->collect)

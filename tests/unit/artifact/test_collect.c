@@ -52,7 +52,8 @@ static int setup(void **state)
 	struct place *place = calloc(1, sizeof(*place));
 	struct err err = ERR_INIT;
 	/* A tmpfs, as the place of a guest is; and syncing costs nothing there. */
-	snprintf(place->path, sizeof(place->path), "%s/caisson-collect-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	const char *above = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	snprintf(place->path, sizeof(place->path), "%s/caisson-collect-XXXXXX", above);
 	if (!mkdtemp(place->path))
 		return -1;
 	place->top = open(place->path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
@@ -164,7 +165,8 @@ static void any_name_that_the_kernel_allows_is_one(void **state)
 {
 	struct place *place = *state;
 	static const char *const names[] = {
-		"\x01\x02", "\n", " ", " lead", "\"'`$(id)", "-rf", "..x", "...", "A", "\\x0a", "a", "two\nlines", "\xc3\xa9", "\xff\xfe",
+		"\x01\x02", "\n", " ", " lead", "\"'`$(id)", "-rf", "..x", "...", "A", "\\x0a", "a", "two\nlines", "\xc3\xa9",
+		"\xff\xfe",
 	};
 	enum { COUNT = sizeof(names) / sizeof(names[0]) };
 	char longest[256];
@@ -525,7 +527,8 @@ static bool check_round(struct place *place)
 	digest_of(honest, strlen(honest), &may[0]);
 	digest_of(other, strlen(other), &may[1]);
 	for (size_t i = 0; i < place->list.count; i++)
-		assert_true(digest_equal(&place->list.items[i].sha256, &may[0]) || digest_equal(&place->list.items[i].sha256, &may[1]));
+		assert_true(digest_equal(&place->list.items[i].sha256, &may[0]) ||
+		            digest_equal(&place->list.items[i].sha256, &may[1]));
 	if (place->list.rejected == 0) {
 		assert_int_equal(place->list.count, 2);
 		return false;
@@ -534,7 +537,8 @@ static bool check_round(struct place *place)
 	const struct artifact_rejection *rejection = &place->list.rejections[0];
 	assert_true(strcmp(rejection->path, "file") == 0 || strcmp(rejection->path, "dir") == 0 ||
 	            strcmp(rejection->path, "dir/inner") == 0);
-	if (strcmp(rejection->reason, "changed while it was read") == 0 || strcmp(rejection->reason, "leads out of the output place") == 0)
+	if (strcmp(rejection->reason, "changed while it was read") == 0 ||
+	    strcmp(rejection->reason, "leads out of the output place") == 0)
 		return true;
 	if (strcmp(rejection->reason, "is a symbolic link") != 0 && strcmp(rejection->reason, "is a FIFO") != 0)
 		fail_msg("%s: %s", rejection->path, rejection->reason);
