@@ -128,7 +128,8 @@ static int apply(struct cgroups *groups, const struct setting *setting, struct e
 	int group = cgroups_of(groups, setting->controller);
 	int rc = OMITTED(setting->line) ? 0 : fd_write_text(group, setting->file, setting->value);
 	if (rc < 0)
-		return err_sys(err, -rc, "%s: cannot be set to %s", setting->line, setting->value);
+		return err_set(err, ERR_UNENFORCEABLE, "%s: %s cannot be set to %s: %s", setting->line, setting->file, setting->value,
+		               strerror(-rc));
 	ssize_t length = fd_read_text(group, setting->file, shown, sizeof(shown));
 	if (length < 0)
 		return err_sys(err, (int)-length, "%s: cannot be read back", setting->line);
