@@ -89,7 +89,8 @@ static int count_lines(const char *path)
 	return lines;
 }
 
-/* Members of the group GUEST in each hierarchy: with v1 controllers a process is in several, so the largest count is taken. */
+/* The guest's processes are in NAME/guest of a v2 hierarchy and in NAME of a v1 one: a process is in several, so the largest count is
+ * taken. */
 static int look_at(const char *path, const struct stat *status, int flag, struct FTW *where)
 {
 	(void)status;
@@ -98,7 +99,8 @@ static int look_at(const char *path, const struct stat *status, int flag, struct
 	if (flag != FTW_D || !name)
 		return 0;
 	look.exists = true;
-	if (!strcmp(name + strlen(look.name), "/guest")) {
+	const char *leaf = name + strlen(look.name);
+	if (!*leaf || !strcmp(leaf, "/guest")) {
 		char procs[PATH_MAX];
 		snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
 		int processes = count_lines(procs);
