@@ -27,7 +27,7 @@ class Machine:
 
     def __init__(self, image, plan, suites, folder, disk=None):
         self.kernel_log = os.path.join(folder, f"kernel-{plan.name}.log")
-        words = f"caisson.layout={plan.layout} caisson.suites={','.join(suites)}"
+        words = f"caisson.layout={plan.layout} caisson.suites={','.join(suites)} {plan.words}"
         self.process = subprocess.Popen(command(image, words, self.kernel_log, disk), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
 

@@ -34,6 +34,8 @@ SUITES = {
     "contract": [TOP + "/build/contract_linux"],
     "cli": [PYTHON, TESTS + "/system/test_cli.py"],
     "cli-core": [PYTHON, TESTS + "/system/test_cli.py", *CORE_CLI],
+    "evidence-limits": [PYTHON, TESTS + "/system/test_evidence.py", "limit.", "cgroup.unified"],
+    "bare": [PYTHON, TESTS + "/vm/guest/bare.py"],
     "hostile": HOSTILE + [identity + " " for identity in sorted(CORE_HOSTILE + MORE_HOSTILE)],
     "hostile-core": HOSTILE + [identity + " " for identity in CORE_HOSTILE],
     "before-cut": POWER_CUT + ["before"],
