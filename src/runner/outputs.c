@@ -7,24 +7,30 @@
 #include "base/buffer.h"
 #include "base/fault.h"
 
-enum { MORE_SIZE = 32 }; /* "; and 4000 more" */
+enum {
+	SAID_NAME_MAX = 100, /* of a path in a detail: its reason has to fit as well. The records have more of it */
+	MORE_SIZE = 32,      /* "; and 4000 more" */
+};
 
-/* "a.txt: is a FIFO; b: is a symbolic link; and 3 more", cut where it gets too long. */
+/* "a.txt: is a FIFO; b: is a symbolic link; and 3 more". */
 void drive_say_rejections(const struct artifact_list *list, char text[static LIFE_DETAIL_MAX])
 {
+	JSON_AUTO json_t *rejections = artifact_list_rejections(list);
 	char line[LIFE_DETAIL_MAX];
 	size_t length = 0, room = LIFE_DETAIL_MAX - MORE_SIZE, said = 0;
-	for (; said < artifact_rejections(list); said++) {
-		const struct artifact_rejection *rejection = &list->rejections[said];
-		int size = snprintf(line, sizeof(line), "%s%s%s%s", said ? "; " : "", rejection->path, *rejection->path ? ": " : "",
-		                    rejection->reason);
-		if (said > 0 && (size_t)size >= room - length)
+	for (; said < json_array_size(rejections); said++) {
+		const json_t *rejection = json_array_get(rejections, said);
+		const char *path = json_string_value(json_object_get(rejection, "path"));
+		int size = snprintf(line, sizeof(line), "%s%.*s%s%s%s", said ? "; " : "", SAID_NAME_MAX, path,
+		                    strlen(path) > SAID_NAME_MAX ? "..." : "", *path ? ": " : "",
+		                    json_string_value(json_object_get(rejection, "reason")));
+		if ((size_t)size >= room - length)
 			break;
 		say(text + length, room - length, line);
-		length += strlen(text + length);
+		length += (size_t)size;
 	}
 	if (said < list->rejected)
-		snprintf(text + length, LIFE_DETAIL_MAX - length, "; and %zu more", list->rejected - said);
+		snprintf(text + length, LIFE_DETAIL_MAX - length, "%s%zu more", said ? "; and " : "", list->rejected - said);
 }
 
 /* Would this be a success, if nobody asked for outputs? Only then they are collected: a natural exit with 0, no stop, nothing
