@@ -1,8 +1,10 @@
 /* host.c - facts of this host: kernel, cgroup hierarchies, namespaces, Landlock. */
 #include "boundary/linux/host.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/landlock.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,13 +147,22 @@ static int read_namespaces(struct host *host, struct err *err)
 	return 0;
 }
 
-/* v1's memory has max_usage_in_bytes always; for the others the kernel's version decides (Documentation/admin-guide/cgroup-v2.rst has no
- * table of it): memory.peak came with 5.19, pids.peak with 6.11 (v2) and 6.12 (v1). */
-static void derive_peaks(struct host *host)
+/* The controller's files are in every group but the top one: the first group tells. Kernel versions do not: what came late is in older
+ * stable kernels too (Debian's 6.1). */
+bool host_has_pids_peak(const struct host *host)
 {
-	host->memory_peak = host->controllers[CONTROLLER_MEMORY].present;
-	host->pids_peak = host->controllers[CONTROLLER_PIDS].present &&
-	                  host->kernel >= (host->controllers[CONTROLLER_PIDS].v2 ? 6011 : 6012);
+	const struct host_controller *pids = &host->controllers[CONTROLLER_PIDS];
+	char file[NAME_MAX + 16];
+	DIR *dir = pids->present ? opendir(pids->mount) : NULL;
+	bool found = false, group = false;
+	for (struct dirent *entry; dir && !group && (entry = readdir(dir));) {
+		group = entry->d_type == DT_DIR && entry->d_name[0] != '.';
+		snprintf(file, sizeof(file), "%s/pids.peak", entry->d_name);
+		found = group && faccessat(dirfd(dir), file, F_OK, 0) == 0;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
 }
 
 int host_read(struct host *ret, struct err *err)
@@ -164,7 +175,7 @@ int host_read(struct host *ret, struct err *err)
 	host.landlock_abi = abi > 0 ? (int)abi : 0;
 	if ((rc = read_hierarchies(&host, err)) < 0 || (rc = read_namespaces(&host, err)) < 0)
 		return rc;
-	derive_peaks(&host);
+	host.memory_peak = host.controllers[CONTROLLER_MEMORY].present; /* since 5.19; v1 has max_usage_in_bytes */
 	*ret = host;
 	return 0;
 }

@@ -28,13 +28,16 @@ struct host {
 	bool unified;                   /* a v2 hierarchy is mounted */
 	char unified_mount[HOST_MOUNT_MAX];
 	struct host_controller controllers[CONTROLLER_COUNT];
-	bool memory_peak, pids_peak;    /* a group of the controller has a peak counter */
+	bool memory_peak;               /* a group of the controller has a peak counter */
 	ino_t namespaces[NS_COUNT];     /* our own */
 	int64_t page_bytes;
 };
 
 /* ERR_UNSUPPORTED below the kernel floor; a missing controller is no error here. */
 int host_read(struct host *ret, struct err *err);
+
+/* Do groups of the pids controller count their peak? Looks at one that is there; false when there is none. */
+bool host_has_pids_peak(const struct host *host);
 
 const char *controller_name(enum controller controller); /* "memory", … */
 const char *namespace_name(int index);                   /* as in /proc/PID/ns */

@@ -17,8 +17,8 @@ static long level_of(const struct host *host, const char *name, size_t length)
 	} properties[] = {
 		{"cgroup.kill", host->unified},     {"cgroup.v2", memory_v2 && host->controllers[CONTROLLER_PIDS].v2},
 		{"landlock", host->landlock_abi},   {"memory.oom_group", memory_v2},
-		{"memory.peak", host->memory_peak}, {"no_new_privs", 1},
-		{"pids.peak", host->pids_peak},     {"seccomp", 1}, /* a run without one does not pass enroll */
+		{"memory.peak", host->memory_peak}, {"pids.peak", host_has_pids_peak(host)},
+		{"no_new_privs", 1},                {"seccomp", 1}, /* a run without one does not pass enroll */
 		{"userns", 1},
 	};
 	for (size_t i = 0; i < sizeof(properties) / sizeof(properties[0]); i++)
