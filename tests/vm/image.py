@@ -47,22 +47,31 @@ def kernel_package():
     """The package that the newest kernel of this kind is in."""
     match = re.search(r"Depends: (linux-image-\S+)", call("apt-cache", "depends", META_PACKAGE))
     if not match:
-        raise harness.Skip(f"no package {META_PACKAGE} is known here")
+        raise AssertionError(f"no package {META_PACKAGE} is known here")
     return match.group(1)
+
+
+def download_kernel(folder):
+    call("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", kernel_package(), cwd=folder)
 
 
 def fetch_kernel(folder):
     """vmlinuz and the modules, unpacked and never installed: installing would make this host an initramfs and a boot entry."""
-    package = kernel_package()
-    place = os.path.join(folder, package)
-    if not os.path.isdir(place):
-        os.makedirs(place + ".part", exist_ok=True)
+    place, part = os.path.join(folder, "kernel"), os.path.join(folder, "kernel.part")
+    if os.path.isdir(place):
+        return place
+    shutil.rmtree(part, ignore_errors=True)
+    os.mkdir(part)
+    try:
+        download_kernel(part)
+    except AssertionError:  # the lists of packages are absent, or older than the archive
         try:
-            call("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package, cwd=place + ".part")
+            call("apt-get", "-q", "update")
+            download_kernel(part)
         except AssertionError as error:
             raise harness.Skip(f"the kernel's package cannot be had: {error}") from error
-        call("dpkg-deb", "-x", glob.glob(place + ".part/*.deb")[0], place + ".part")
-        os.rename(place + ".part", place)
+    call("dpkg-deb", "-x", glob.glob(part + "/*.deb")[0], part)
+    os.rename(part, place)
     return place
 
 

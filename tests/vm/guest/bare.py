@@ -59,6 +59,8 @@ def _():
     refused(caisson.run("true", options=("--cpus", "1")), "limit.cpu: controller cpu is not enabled")
     enable("cpu")
     equal(caisson.run("true", options=("--cpus", "0.5")).word(), "OK")
+    peaks = caisson.run("true", options=("--require", "pids.peak", "--require", "memory.peak"))
+    equal((peaks.word(), peaks.receipt["usage"]["pids_peak"]), ("OK", 1), str(peaks))
 
 
 @suite.case("without Landlock the layer is not claimed, and can be required")
