@@ -265,6 +265,13 @@ static int make_captures(struct once *once, struct err *err)
 	return result;
 }
 
+static void warm_ledger(void *context)
+{
+	struct ledger *ledger = context;
+	if (ledger->ops->warm)
+		ledger->ops->warm(ledger);
+}
+
 static int run_refused_plan(struct once *once, struct err *err)
 {
 	int result = accept_run(once, err);
@@ -281,6 +288,8 @@ static int run_plan(struct once *once, struct err *err)
 		result = accept_run(once, err);
 		return result < 0 ? result : refuse(once, admission_reason_name(first->reason), first->detail, err);
 	}
+	once->given->worker->idle = warm_ledger;
+	once->given->worker->idle_context = once->keeper->ledger;
 	/* A worker that cannot open, or captures that cannot be made, are an error with nothing recorded. */
 	result = worker_boundary(once->given->worker, &once->boundary, err);
 	if (result == 0)

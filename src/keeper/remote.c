@@ -38,6 +38,8 @@ static int call(struct remote *remote, const struct request *request, const stru
 	enum worker_news news;
 	ret->kind = REQUEST_COUNT;
 	int result = worker_ask(remote->worker, request, extra, err);
+	if (result == 0 && request->kind == REQUEST_CREATE && remote->worker->idle)
+		remote->worker->idle(remote->worker->idle_context);
 	if (result == 0)
 		result = worker_await(remote->worker, false, deadline_in(timeout_ms), &news, err);
 	if (result == 0)

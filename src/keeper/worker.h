@@ -23,6 +23,8 @@ struct worker {
 	int interrupts; /* eventfd, written by worker_interrupt */
 	char profile[WORKER_PROFILE_SIZE];
 	enum worker_phase phase; /* idle: no boundary is given out */
+	void (*idle)(void *context); /* called once while a unit is created, when there is nothing to do but wait; NULL: none */
+	void *idle_context;
 	bool opening; /* REQUEST_OPEN was sent, its answer not yet read */
 	bool lost;
 	bool reaped;

@@ -195,6 +195,10 @@ struct ledger_ops {
 	int (*references)(struct ledger *ledger, ledger_reference_fn fn, void *context, struct err *err);
 	int (*records)(struct ledger *ledger, const char *attempt_id, ledger_record_fn fn, void *context, struct err *err);
 
+	/* May be NULL. For a moment in which the caller waits for something else: gets ready what the coming intent and seal will need, and
+	 * writes back what is due. Nothing that anybody could see changes; what fails here fails again, and is told, when it matters. */
+	void (*warm)(struct ledger *ledger);
+
 	void (*close)(struct ledger *ledger);
 };
 

@@ -153,16 +153,31 @@ static int bind(sqlite3_stmt *statement, int index, const struct db_value *value
 	return SQLITE_MISUSE;
 }
 
+int db_ready(struct db *db, enum db_statement which, struct err *err)
+{
+	sqlite3_stmt **cached = &db->cache[which];
+
+	if (*cached)
+		return 0;
+	int rc = sqlite3_prepare_v3(db->handle, db_statement_text[which], -1, SQLITE_PREPARE_PERSISTENT, cached, NULL);
+	return rc == SQLITE_OK ? 0 : db_error(db, rc, err, "cannot prepare");
+}
+
+/* The next commit begins the WAL anew: nothing more is needed than that everything in it is in the database. */
+void db_write_back(struct db *db)
+{
+	if (db->wal_pages > DB_CLOSE_CHECKPOINT_PAGES)
+		sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
 int db_start(struct db *db, enum db_statement which, const struct db_value *values, size_t count, sqlite3_stmt **ret,
              struct err *err)
 {
 	sqlite3_stmt **cached = &db->cache[which];
+	int r = db_ready(db, which, err);
 
-	if (!*cached) {
-		int rc = sqlite3_prepare_v3(db->handle, db_statement_text[which], -1, SQLITE_PREPARE_PERSISTENT, cached, NULL);
-		if (rc != SQLITE_OK)
-			return db_error(db, rc, err, "cannot prepare");
-	}
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < count; i++) {
 		int rc = bind(*cached, (int)i + 1, &values[i]);
 		if (rc != SQLITE_OK)

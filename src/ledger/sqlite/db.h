@@ -119,6 +119,11 @@ int db_number(struct db *db, const char *sql, int64_t *ret, struct err *err);
 int db_prepare(struct db *db, const char *sql, sqlite3_stmt **ret, struct err *err);
 
 /* A statement with its values bound, ready to step. Reset it (db_done) before anything else uses it. */
+/* Prepares a statement ahead of its first use. */
+int db_ready(struct db *db, enum db_statement which, struct err *err);
+/* Writes back a WAL that the next opening would read for long. Best effort. */
+void db_write_back(struct db *db);
+
 int db_start(struct db *db, enum db_statement which, const struct db_value *values, size_t count, sqlite3_stmt **ret, struct err *err);
 /* 1: there is a row; 0: no more; or an error. */
 int db_step(struct db *db, sqlite3_stmt *statement, struct err *err);

@@ -20,6 +20,22 @@ static const char *ledger_id(struct ledger *ledger)
 	return sqlite_ledger_of(ledger)->ledger_id;
 }
 
+/* What an intent and a seal use, in that order. */
+static void ledger_warm(struct ledger *base)
+{
+	static const enum db_statement coming[] = {
+		DB_FENCE, DB_HAS_INTENT, DB_HAS_CANCELLATION, DB_INSERT_INTENT, DB_SET_STATE, DB_INSERT_RECORD, DB_LAST_RECORD, DB_INSERT_STREAM,
+		DB_ROWS_LEDGER, DB_ROWS_OWNER, DB_ROWS_RUN, DB_ROWS_ATTEMPT, DB_ROWS_LEASE, DB_ROWS_LAUNCH_INTENT, DB_ROWS_CANCELLATION,
+		DB_ROWS_STREAM, DB_ROWS_ARTIFACT, DB_LAST_SEAL, DB_HAS_KEY, DB_INSERT_SEAL,
+	};
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+
+	for (size_t i = 0; i < sizeof coming / sizeof coming[0]; i++)
+		if (db_ready(&ledger->db, coming[i], NULL) < 0)
+			return;
+	db_write_back(&ledger->db);
+}
+
 static void ledger_close(struct ledger *base)
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
@@ -52,6 +68,7 @@ static const struct ledger_ops ops = {
 	.artifacts = ledger_artifacts,
 	.references = ledger_references,
 	.records = ledger_records,
+	.warm = ledger_warm,
 	.close = ledger_close,
 };
 
