@@ -187,6 +187,10 @@ struct boundary_provider_ops {
 	/* Calls `found` for each boundary of this ledger that exists on the host (a sweep). A non-zero result ends the walk. */
 	int (*enumerate)(void *provider, const char *ledger_id, boundary_found_fn found, void *context, struct err *err);
 
+	/* May be NULL. Makes ahead what any next boundary will need and that is gone with the process. For a moment in which nobody waits;
+	 * what fails here fails again, and is told, when it is needed. */
+	void (*ahead)(void *provider);
+
 	/* Tries what this host can enforce, one line each. */
 	int (*probe)(void *provider, boundary_probe_fn line, void *context, struct err *err);
 };

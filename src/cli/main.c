@@ -1,11 +1,14 @@
 /* main.c - finds the subcommand, reads its options, runs it, and says what went wrong. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/output.h"
+
+enum { HEAP_STEP_BYTES = 1 << 20 }; /* the heap grows in steps of this: a run needs about one, and asked the kernel for 18 small ones */
 
 const struct command *const command_table[] = {
 	&command_run,    &command_list,    &command_show,   &command_logs,     &command_artifacts, &command_export,
@@ -71,6 +74,7 @@ int main(int argc, char **argv)
 {
 	if (!occupy_standard_descriptors())
 		return STATUS_CAISSON;
+	mallopt(M_TOP_PAD, HEAP_STEP_BYTES);
 	if (argc < 2) {
 		help_overview(STDERR_FILENO);
 		return STATUS_CAISSON;

@@ -45,6 +45,7 @@ static int open_all(const char *path, enum wiring_access access, struct wiring *
 {
 	const struct sqlite_ledger_options options = {.read_only = access == WIRING_READ, .record_digest = record_digest};
 	bool on_tmpfs = false;
+	sqlite_ledger_single_thread();
 	int result = ledger_dir_open(path, access == WIRING_WRITE, &ret->dir, &on_tmpfs, err);
 
 	if (result)
@@ -98,7 +99,7 @@ static int make_linux(int wake_fd, struct boundary_provider **ret, struct err *e
 
 	if (result)
 		return result;
-	return linux_provider_new(&(struct linux_options){.init_path = init_path.data, .ahead = wake_fd >= 0, .wake_fd = wake_fd}, ret, err);
+	return linux_provider_new(&(struct linux_options){.init_path = init_path.data, .wake_fd = wake_fd}, ret, err);
 }
 
 struct recording {

@@ -217,7 +217,10 @@ static int serve_one(struct server *server)
 	channel_message_done(&message);
 	server->phase = protocol_next(server->phase, request.kind, succeeded,
 	                              request.kind == REQUEST_OBSERVE && succeeded ? &reply.event : NULL);
-	return protocol_replies(request.kind) ? send_reply(server, &reply) : 0;
+	result = protocol_replies(request.kind) ? send_reply(server, &reply) : 0;
+	if (request.kind == REQUEST_OPEN && succeeded && server->provider->ops->ahead)
+		server->provider->ops->ahead(server->provider->context); /* the keeper accepts the run meanwhile */
+	return result;
 }
 
 /* The keeper is gone, or says what it may not say. R7: no further effect but to end what was begun. */

@@ -4,16 +4,12 @@
  * ordinary one). What cannot be enforced is refused by name. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/error.h"
 #include "boundary/boundary.h"
 
 struct linux_options {
 	const char *init_path;     /* guest init, a static program; opened when the provider is made */
 	const char *cgroup_parent; /* path below each hierarchy's mount, without a leading slash; NULL: "caisson" */
-	bool ahead;                /* make what a run will need (base view, network namespace) when the provider is made: for a worker, which
-	                            * does this while its keeper opens the ledger */
 	int wake_fd;               /* readable: observe returns BOUNDARY_INTERRUPTED (not consumed); -1: none */
 };
 

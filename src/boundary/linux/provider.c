@@ -45,6 +45,11 @@ static int enumerate(void *context, const char *ledger_id, boundary_found_fn fou
 	return cgroups_enumerate(&provider->host, provider->cgroup_parent, ledger_id, found, found_context, err);
 }
 
+static void ahead(void *context)
+{
+	linux_spare_make(context);
+}
+
 static int probe(void *context, boundary_probe_fn line, void *line_context, struct err *err)
 {
 	return linux_probe(context, line, line_context, err);
@@ -55,6 +60,7 @@ static const struct boundary_provider_ops ops = {
 	.open = open_boundary,
 	.recover = recover,
 	.enumerate = enumerate,
+	.ahead = ahead,
 	.probe = probe,
 };
 
@@ -111,8 +117,6 @@ int linux_provider_new(const struct linux_options *options, struct boundary_prov
 		linux_provider_free(&provider->base);
 		return rc;
 	}
-	if (options->ahead)
-		linux_spare_make(provider);
 	*ret = &provider->base;
 	return 0;
 }

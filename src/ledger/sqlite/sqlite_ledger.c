@@ -20,6 +20,12 @@ static const char *ledger_id(struct ledger *ledger)
 	return sqlite_ledger_of(ledger)->ledger_id;
 }
 
+void sqlite_ledger_single_thread(void)
+{
+	sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 /* What an intent and a seal use, in that order. */
 static void ledger_warm(struct ledger *base)
 {

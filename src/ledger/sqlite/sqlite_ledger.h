@@ -25,6 +25,10 @@ struct sqlite_ledger_options {
 	                     const struct digest *previous, struct digest *ret, struct err *err);
 };
 
+/* Once, before the first opening, by a program in which one thread alone uses ledgers: SQLite then takes no locks of its own around each
+ * allocation and keeps no statistics of them. */
+void sqlite_ledger_single_thread(void);
+
 /* dir: the ledger's directory (ledger_dir_open), borrowed until the ledger is closed.
  *
  * Without read_only an absent ledger is made, an older one brought up to date; any number of processes may do so at once. ERR_NOT_FOUND
