@@ -309,6 +309,7 @@ int main(void)
 	init_build_view(init.setup);
 	init_empty_bounding_set();
 	start_main(&init);
+	init_leave_host();
 	close_the_rest(&init);
 	give_up_privileges(attested);
 	watch(&init);

@@ -16,6 +16,9 @@ const char *init_string(const struct init_setup *setup, uint32_t offset);
 
 /* mounts.c: puts the view together and pivots into it. */
 void init_build_view(const struct init_setup *setup);
+/* Detaches the host's root, behind which nothing of the host is reachable. It waits for a grace period of RCU, so main is born before, and
+ * comes as far as the gate meanwhile; what init reports as set up comes after, and enroll finds no such mount. */
+void init_leave_host(void);
 
 /* identity.c */
 bool init_limit_namespaces(void);      /* the user namespace's own budgets (ucounts) */

@@ -68,11 +68,14 @@ void init_build_view(const struct init_setup *setup)
 	attach(proc, root, "proc");
 	close(proc);
 
-	if (OMITTED("root")) {
-		close(root);
-		return;
-	}
-	/* The old root ends up on top of the new one and is detached: nothing of the host is reachable then. */
-	if (fchdir(root) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0 || chdir("/") != 0)
+	/* The old root ends up on top of the new one. Paths from the root do not see it; init_leave_host takes it away. */
+	if (!OMITTED("root") && (fchdir(root) != 0 || syscall(SYS_pivot_root, ".", ".") != 0))
 		init_fail("pivot_root", errno);
+	close(root);
+}
+
+void init_leave_host(void)
+{
+	if (!OMITTED("root") && (umount2(".", MNT_DETACH) != 0 || chdir("/") != 0))
+		init_fail("leave the host's root", errno);
 }

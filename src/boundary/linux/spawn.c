@@ -462,13 +462,13 @@ int linux_spawn(struct linux_boundary *boundary, struct err *err)
 	int rc = prepare_handover(boundary, &handover, err);
 	if (rc == 0)
 		rc = clone_init(boundary, &handover, err);
-	handover_done(&handover);
-	view_close_mounts(&boundary->view); /* init has them now */
 	if (rc == 0)
 		rc = linux_check_namespaces(boundary, boundary->init_pid, NS_CGROUP, NULL, err);
 	if (rc == 0)
 		rc = ids_write_maps(&boundary->ids, boundary->init_pid, err);
 	if (rc == 0)
 		rc = linux_command(boundary, INIT_COMMAND_MAPPED, err);
+	handover_done(&handover); /* init has it all now, and alone: its end of the control socket must not stay open here */
+	view_close_mounts(&boundary->view);
 	return rc < 0 ? rc : await_gate(boundary, err);
 }
