@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/page.h"
+#include "cli/trial.h"
 #include "cli/wiring.h"
 
 struct findings {
@@ -89,7 +90,12 @@ static int probe(const char *profile, struct findings *findings, struct err *err
 	int result = wiring_factory.make(wiring_factory.context, profile, -1, &provider, &reason);
 
 	if (result == 0) {
+		struct probe_line trial;
 		result = provider->ops->probe(provider->context, add_line, findings, &reason);
+		if (result == 0 && !findings->impossible)
+			result = trial_run(provider, &trial, &reason);
+		if (result == 0 && !findings->impossible)
+			result = add_line(findings, &trial);
 		wiring_factory.release(wiring_factory.context, provider);
 	}
 	if (result == 0)
