@@ -7,6 +7,13 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S INT64_C(1000000000)
 
+/* The nearest millisecond of a time that has gone by; -1 (not known) stays -1. A limit is whole milliseconds: what is within it does not
+ * come out above it, and what is above it not below. */
+static inline int64_t clock_ns_to_ms(int64_t ns)
+{
+	return ns < 0 ? -1 : ns / NS_PER_MS + (ns % NS_PER_MS >= NS_PER_MS / 2);
+}
+
 /* CLOCK_MONOTONIC: durations and deadlines within a process. Nanoseconds. Never fails (aborts if the kernel has no such clock). */
 int64_t clock_mono_ns(void);
 

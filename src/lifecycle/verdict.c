@@ -50,11 +50,6 @@ static bool decide(struct verdict *ret, enum verdict_kind kind, const char *reas
 	return true;
 }
 
-static int64_t ms(int64_t ns)
-{
-	return ns / NS_PER_MS;
-}
-
 /* -1 when a recovery does not know when it was launched. */
 static int64_t launch_to_stop_ns(const struct life *life)
 {
@@ -75,9 +70,9 @@ static bool wall_limit(const struct facts *facts, struct verdict *ret)
 
 	if (wall_ns < 0)
 		return decide(ret, VERDICT_TIMED_OUT, "wall_limit", "ran for all of %" PRId64 " ms",
-		              ms(facts->totals->wall_limit_ns));
-	return decide(ret, VERDICT_TIMED_OUT, "wall_limit", "ran %" PRId64 " ms of %" PRId64 " ms", ms(wall_ns),
-	              ms(facts->totals->wall_limit_ns));
+		              clock_ns_to_ms(facts->totals->wall_limit_ns));
+	return decide(ret, VERDICT_TIMED_OUT, "wall_limit", "ran %" PRId64 " ms of %" PRId64 " ms", clock_ns_to_ms(wall_ns),
+	              clock_ns_to_ms(facts->totals->wall_limit_ns));
 }
 
 static bool cpu_limit(const struct facts *facts, struct verdict *ret)
@@ -85,9 +80,9 @@ static bool cpu_limit(const struct facts *facts, struct verdict *ret)
 	const struct verdict_totals *totals = facts->totals;
 
 	if (totals->cpu_ns < 0)
-		return decide(ret, VERDICT_TIMED_OUT, "cpu_limit", "used up %" PRId64 " ms of CPU time", ms(totals->cpu_limit_ns));
-	return decide(ret, VERDICT_TIMED_OUT, "cpu_limit", "used %" PRId64 " ms of %" PRId64 " ms CPU time", ms(totals->cpu_ns),
-	              ms(totals->cpu_limit_ns));
+		return decide(ret, VERDICT_TIMED_OUT, "cpu_limit", "used up %" PRId64 " ms of CPU time", clock_ns_to_ms(totals->cpu_limit_ns));
+	return decide(ret, VERDICT_TIMED_OUT, "cpu_limit", "used %" PRId64 " ms of %" PRId64 " ms CPU time", clock_ns_to_ms(totals->cpu_ns),
+	              clock_ns_to_ms(totals->cpu_limit_ns));
 }
 
 static bool output_limit(struct verdict *ret)
@@ -149,7 +144,7 @@ static bool cancelled(const struct life *life, struct verdict *ret)
 		return decide(ret, VERDICT_CANCELLED, "cancel_requested", "before the launch");
 	if (launch_to_stop_ns(life) < 0)
 		return decide(ret, VERDICT_CANCELLED, "cancel_requested", "after the launch");
-	return decide(ret, VERDICT_CANCELLED, "cancel_requested", "%" PRId64 " ms after the launch", ms(launch_to_stop_ns(life)));
+	return decide(ret, VERDICT_CANCELLED, "cancel_requested", "%" PRId64 " ms after the launch", clock_ns_to_ms(launch_to_stop_ns(life)));
 }
 
 static bool stopped(const struct facts *facts, struct verdict *ret)

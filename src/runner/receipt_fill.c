@@ -9,11 +9,6 @@
 #include "base/json.h"
 #include "evidence/receipt.h"
 
-static int64_t to_ms(int64_t ns)
-{
-	return ns < 0 ? -1 : ns / NS_PER_MS;
-}
-
 static struct verdict_totals totals_of(const struct drive *drive)
 {
 	struct verdict_totals totals = {
@@ -118,12 +113,19 @@ static struct receipt_stream stream_of(const struct drive *drive, size_t i, bool
 	return receipt;
 }
 
+/* The two add up to the total as it rounds, which is what the limit is about; each rounded by itself could be a millisecond off. */
+static void fill_cpu(const struct boundary_usage *usage, struct receipt *receipt)
+{
+	bool split = usage->cpu_user_ns >= 0 && usage->cpu_total_ns >= usage->cpu_user_ns;
+	receipt->cpu_user_ms = clock_ns_to_ms(usage->cpu_user_ns);
+	receipt->cpu_system_ms = split ? clock_ns_to_ms(usage->cpu_total_ns) - receipt->cpu_user_ms : clock_ns_to_ms(usage->cpu_system_ns);
+}
+
 static void fill_usage(const struct drive *drive, struct receipt *receipt)
 {
 	const struct boundary_usage *usage = &drive->usage;
-	receipt->wall_ms = to_ms(drive->wall_ns);
-	receipt->cpu_user_ms = to_ms(usage->cpu_user_ns);
-	receipt->cpu_system_ms = to_ms(usage->cpu_system_ns);
+	receipt->wall_ms = clock_ns_to_ms(drive->wall_ns);
+	fill_cpu(usage, receipt);
 	receipt->memory_peak_bytes = usage->memory_peak_bytes;
 	receipt->memory_peak_anon_sampled_bytes = usage->memory_peak_anon_sampled_bytes;
 	receipt->pids_peak = usage->pids_peak;

@@ -47,12 +47,30 @@ static void times_are_spelled_in_utc(void **state)
 		assert_string_equal(clock_format(cases[i].wall_ms, text), cases[i].text);
 }
 
+/* So that no figure of a receipt contradicts its verdict. */
+static void rounding_never_carries_a_time_over_a_limit(void **state)
+{
+	(void)state;
+	static const int64_t limit_ms = 100, limit_ns = 100 * NS_PER_MS;
+
+	assert_int_equal(clock_ns_to_ms(limit_ns - 1), limit_ms);
+	assert_int_equal(clock_ns_to_ms(limit_ns), limit_ms);
+	assert_int_equal(clock_ns_to_ms(limit_ns + 1), limit_ms);
+	assert_int_equal(clock_ns_to_ms(limit_ns - NS_PER_MS / 2), limit_ms);
+	assert_int_equal(clock_ns_to_ms(limit_ns - NS_PER_MS / 2 - 1), limit_ms - 1);
+	assert_int_equal(clock_ns_to_ms(limit_ns + NS_PER_MS / 2), limit_ms + 1);
+	assert_int_equal(clock_ns_to_ms(0), 0);
+	assert_int_equal(clock_ns_to_ms(-1), -1);
+	assert_int_equal(clock_ns_to_ms(INT64_MAX), INT64_MAX / NS_PER_MS + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations_never_go_backwards),
 		cmocka_unit_test(wall_time_is_in_milliseconds),
 		cmocka_unit_test(times_are_spelled_in_utc),
+		cmocka_unit_test(rounding_never_carries_a_time_over_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

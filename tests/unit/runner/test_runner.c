@@ -232,6 +232,23 @@ static void each_limit_has_its_verdict(void **state)
 	           "{\"stderr_bytes\":10}", VERDICT_LIMIT_EXCEEDED, "output_limit");
 }
 
+static void cpu_time_of_the_receipt_is_rounded_and_not_cut(void **state)
+{
+	struct stage stage;
+	(void)state;
+	stage_open(&stage, "{\"cpu_ms\":100}");
+	stage.script = SCRIPT({.at_ms = 10, .happening = RECORDING_CPU, .bytes = 99700000}, {.at_ms = 20, .happening = RECORDING_EXIT});
+	stage_drive(&stage);
+	stage_assert_verdict(&stage, VERDICT_SUCCEEDED, "");
+	char *user = scene_receipt_get(&stage.run.result, "usage.cpu_user_ms");
+	char *system = scene_receipt_get(&stage.run.result, "usage.cpu_system_ms");
+	assert_string_equal(user, "100");
+	assert_string_equal(system, "0");
+	free(user);
+	free(system);
+	stage_close(&stage);
+}
+
 static void grace_of_a_limit_is_given_before_the_kill(void **state)
 {
 	struct stage stage;
@@ -388,6 +405,7 @@ int main(void)
 		cmocka_unit_test(cancellation_counts_until_the_seal),
 		cmocka_unit_test(cancellation_that_cannot_be_recorded_does_not_act),
 		cmocka_unit_test(each_limit_has_its_verdict),
+		cmocka_unit_test(cpu_time_of_the_receipt_is_rounded_and_not_cut),
 		cmocka_unit_test(grace_of_a_limit_is_given_before_the_kill),
 		cmocka_unit_test(guest_that_obeys_in_its_grace_is_not_killed),
 		cmocka_unit_test(own_exit_137_is_no_limit),
