@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 
 enum {
@@ -134,21 +135,54 @@ static int copy_and_hash(int in, int out, int64_t max_bytes, struct digest *ret,
 	return result;
 }
 
-int store_check(struct store *store, const struct digest *digest, struct err *err)
+static int compare_bytes(int fd, const struct digest *digest, struct err *err)
 {
-	struct stat status;
+	char path[STORE_OBJECT_PATH_SIZE];
 	struct digest found;
 	int64_t size;
-	FD_AUTO int fd = open_object(store, digest, &status, err);
-	if (fd < 0)
-		return fd;
-	int result = copy_and_hash(fd, -1, INT64_MAX, &found, &size, err);
-	char path[STORE_OBJECT_PATH_SIZE];
+	int fault = FAULT("store.reading");
+	int result = fault ? err_set(err, fault, "injected") : copy_and_hash(fd, -1, INT64_MAX, &found, &size, err);
 	store_object_path(digest, path);
 	if (result < 0)
 		return err_context(err, result, "object %s", path);
 	if (!digest_equal(&found, digest))
 		return err_set(err, ERR_DAMAGED, "object %s has other bytes than its name says", path);
+	return 0;
+}
+
+int store_check(struct store *store, const struct digest *digest, struct err *err)
+{
+	struct stat status;
+	FD_AUTO int fd = open_object(store, digest, &status, err);
+	return fd < 0 ? fd : compare_bytes(fd, digest, err);
+}
+
+/* A note is made only when a change during the reading would have shown. */
+static int compare_and_note(struct store *store, int fd, const struct digest *digest, const struct stat *before, struct err *err)
+{
+	struct stat after;
+	bool settled = note_settled(before);
+	int result = compare_bytes(fd, digest, err);
+	if (result < 0)
+		return result;
+	if (lseek(fd, 0, SEEK_SET) < 0 || fstat(fd, &after) < 0)
+		return err_sys(err, errno, "look at an object again");
+	if (settled && note_same(before, &after))
+		note_write(store, digest, &after);
+	return 0;
+}
+
+int store_get_checked(struct store *store, const struct digest *digest, int *ret_fd, int64_t *ret_size, struct err *err)
+{
+	struct stat status;
+	FD_AUTO int fd = open_object(store, digest, &status, err);
+	if (fd < 0)
+		return fd;
+	int result = note_holds(store, digest, &status) ? 0 : compare_and_note(store, fd, digest, &status, err);
+	if (result < 0)
+		return result;
+	*ret_fd = fd_take(&fd);
+	*ret_size = status.st_size;
 	return 0;
 }
 
@@ -228,7 +262,12 @@ static int commit(struct store *store, int fd, const struct digest *digest, int6
 	if (fdatasync(fd) < 0)
 		return err_sys(err, errno, "sync an object");
 	int linked = link_object(store, fd, digest, err);
-	return linked == 0 ? present(store, digest, size, err) : linked;
+	if (linked == 0)
+		return present(store, digest, size, err);
+	struct stat status;
+	if (linked == 1 && fstat(fd, &status) == 0)
+		note_write(store, digest, &status);
+	return linked;
 }
 
 int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, struct digest *ret, int64_t *ret_size,

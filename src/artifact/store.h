@@ -2,7 +2,7 @@
  *
  * DIR/objects/ab/cdef…: regular files, one link, mode 0555, our owner, never changed after they appear. An object is written
  * without a name (O_TMPFILE in DIR/tmp), synced, and linked into place; so a name exists only with all its bytes, and an
- * interrupted put leaves nothing behind.
+ * interrupted put leaves nothing behind. DIR/checked/abcdef…: notes about large objects, see store_get_checked.
  *
  * What is in it is named by a ledger. Who stores an object, or finds it there, holds the store until the ledger's commit that
  * names it; who sweeps waits for that (docs/adr/0009). Both are flocks of DIR. */
@@ -40,6 +40,10 @@ int store_get(struct store *store, const struct digest *digest, int *ret_fd, int
 /* Reads the whole object and compares its digest. ERR_DAMAGED, ERR_NOT_FOUND. */
 int store_check(struct store *store, const struct digest *digest, struct err *err);
 
+/* Both in one, for whoever hands an object out: opens it, and reads it whole unless it is by device, inode, size and ctime the very
+ * file that was found right before (docs/adr/0010). The descriptor stands at the beginning. ERR_DAMAGED, ERR_NOT_FOUND. */
+int store_get_checked(struct store *store, const struct digest *digest, int *ret_fd, int64_t *ret_size, struct err *err);
+
 enum { STORE_HOLD_WAIT_MS = 30 * 1000 };
 
 /* Counted: as often released. ERR_BUSY when a sweep does not let go for STORE_HOLD_WAIT_MS. */
@@ -61,6 +65,7 @@ struct store_entry {
 	int64_t stored_at_ms;  /* wall clock */
 };
 
-/* Calls fn for each thing below objects/ and tmp/, in no order; a non-zero result ends the walk and is passed on. */
+/* Calls fn for each thing below objects/ and tmp/, and each stray in checked/, in no order; a non-zero result ends the walk and is
+ * passed on. */
 typedef int (*store_entry_fn)(void *context, const struct store_entry *entry);
 int store_walk(struct store *store, store_entry_fn fn, void *context, struct err *err);

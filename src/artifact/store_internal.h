@@ -1,4 +1,4 @@
-/* store_internal.h - the store's object, and how an object is spelled and opened; private to this folder. */
+/* store_internal.h - the store's object, how an object is spelled and opened, and notes about objects; private to this folder. */
 #pragma once
 
 #include <sys/stat.h>
@@ -23,3 +23,18 @@ const char *store_object_path(const struct digest *digest, char path[static STOR
 
 /* Is this what an object looks like: a regular file with one link, our owner, and the mode it was made with? */
 bool store_is_object(const struct stat *status);
+
+#define NOTES_DIR "checked"
+
+enum { NOTE_MIN_BYTES = 64 * 1024 }; /* what is smaller is read faster than a note about it is found */
+
+/* Notes say as what file (device, inode, size, time of its last change) an object was read and found right. They only spare work:
+ * without one, or when it cannot be written, the object is read. */
+bool note_holds(struct store *store, const struct digest *digest, const struct stat *object);
+void note_write(struct store *store, const struct digest *digest, const struct stat *object);
+void note_remove(struct store *store, const struct digest *digest);
+
+/* Would a change from now on show in the time of the last change? Not when that is this very tick of the clock. */
+bool note_settled(const struct stat *object);
+/* Is it, by what a note holds, the same unchanged file? */
+bool note_same(const struct stat *before, const struct stat *after);

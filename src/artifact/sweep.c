@@ -81,6 +81,7 @@ int store_remove(struct store *store, const struct digest *digest, struct err *e
 	char path[STORE_OBJECT_PATH_SIZE];
 	if (!store->sweeping)
 		return err_set(err, ERR_STATE, "nothing is removed but in a sweep");
+	note_remove(store, digest);
 	if (unlinkat(store->objects, store_object_path(digest, path), 0) == 0)
 		return 0;
 	return errno == ENOENT ? err_set(err, ERR_NOT_FOUND, "no object %s", path) : err_sys(err, errno, "remove object %s", path);
@@ -170,6 +171,20 @@ static int visit_shard(struct walk *walk, int dir, const char *above, const char
 	return each_name(walk, fd, whole, visit_object);
 }
 
+/* A note is no object, and named by nothing but its object. */
+static int visit_note(struct walk *walk, int dir, const char *above, const char *name)
+{
+	return is_hex(name, DIGEST_HEX_SIZE - 1) ? 0 : visit_stray(walk, dir, above, name);
+}
+
+static int walk_notes(struct walk *walk)
+{
+	int notes = fd_open_beneath(walk->store->dir, NOTES_DIR, O_RDONLY | O_DIRECTORY, 0);
+	if (notes == -ENOENT)
+		return 0;
+	return notes < 0 ? err_sys(walk->err, -notes, "open the store's " NOTES_DIR) : each_name(walk, notes, NOTES_DIR, visit_note);
+}
+
 int store_walk(struct store *store, store_entry_fn fn, void *context, struct err *err)
 {
 	struct walk walk = {.store = store, .fn = fn, .context = context, .err = err};
@@ -177,6 +192,8 @@ int store_walk(struct store *store, store_entry_fn fn, void *context, struct err
 	if (objects < 0)
 		return err_sys(err, errno, "open the store's objects");
 	int result = each_name(&walk, objects, "objects", visit_shard);
+	if (result == 0)
+		result = walk_notes(&walk);
 	if (result != 0)
 		return result;
 	int tmp = openat(store->tmp, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

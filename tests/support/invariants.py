@@ -160,11 +160,11 @@ def _owners_of_inode(inode):
 
 
 def _staging(ledger):
-    """What lies in the ledger's directory besides the ledger itself, its key, its store's objects and its owners' files."""
+    """What lies in the ledger's directory besides the ledger itself, its key, its store's objects and notes, and its owners' files."""
     found = set()
     for path, directories, names in os.walk(ledger):
         relative = os.path.relpath(path, ledger)
-        directories[:] = [d for d in directories if d not in ("objects", "owners")]
+        directories[:] = [d for d in directories if d not in ("objects", "checked", "owners")]
         for name in names:
             if relative != "." or not name.startswith(LEDGER_FILES):
                 found.add(os.path.normpath(os.path.join(relative, name)))

@@ -176,9 +176,7 @@ static int open_stdin(const struct linux_boundary *boundary, struct err *err)
 		fd = fcntl(boundary->provider->null, F_DUPFD_CLOEXEC, INIT_FIRST_FREE_FD);
 		return fd < 0 ? err_sys(err, errno, "stdin") : fd;
 	}
-	int rc = store_check(boundary->spec.store, &unit->stdin_input.digest, err);
-	if (rc == 0)
-		rc = store_get(boundary->spec.store, &unit->stdin_input.digest, &fd, &size, err);
+	int rc = store_get_checked(boundary->spec.store, &unit->stdin_input.digest, &fd, &size, err);
 	return rc < 0 ? err_context(err, rc, "stdin") : fd;
 }
 

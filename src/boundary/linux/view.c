@@ -220,9 +220,7 @@ static int add_input(struct view *view, const struct plan_input *input, struct s
 {
 	FD_AUTO int object = -1;
 	int64_t size;
-	int rc = store_check(store, &input->digest, err);
-	if (rc == 0)
-		rc = store_get(store, &input->digest, &object, &size, err);
+	int rc = store_get_checked(store, &input->digest, &object, &size, err);
 	if (rc < 0)
 		return err_context(err, rc, "input %s", input->target);
 	if (size != input->size_bytes)
