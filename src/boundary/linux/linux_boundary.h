@@ -66,6 +66,7 @@ struct linux_boundary {
 	int wall_timer, cpu_timer, oom_event;
 	int64_t launched_ns;
 	int64_t kill_sent_ns;        /* INT64_MAX: not yet */
+	int64_t main_dead_ns;        /* after our kill; 0: not yet */
 	bool terminating, exited, init_reaped;
 	bool wall_reported, cpu_reported, memory_reported, output_reported;
 	int exec_error;              /* errno that main reported, or 0 */

@@ -24,7 +24,7 @@
 
 enum { PUMP_MAX = 256 * 1024, CPU_STEP_MIN_NS = 500000 };
 
-enum { SRC_CONTROL, SRC_INIT, SRC_OUT, SRC_ERR, SRC_WALL, SRC_CPU, SRC_OOM, SRC_INTERRUPT, SRC_WAKE, SRC_COUNT };
+enum { SRC_CONTROL, SRC_INIT, SRC_OUT, SRC_ERR, SRC_WALL, SRC_CPU, SRC_OOM, SRC_INTERRUPT, SRC_WAKE, SRC_MAIN, SRC_COUNT };
 
 static int arm(int timer, int64_t after_ns, struct err *err)
 {
@@ -100,7 +100,7 @@ static void main_exited(struct linux_boundary *boundary, const struct init_repor
 	}
 }
 
-/* Init is dead. After our kill that is main's end too (init could not report it); otherwise the boundary is lost. */
+/* Init is dead. After our kill main is dead too, and was before (init could not report it); otherwise the boundary is lost. */
 static void init_died(struct linux_boundary *boundary, struct boundary_event *ret)
 {
 	boundary->init_reaped = true;
@@ -109,8 +109,8 @@ static void init_died(struct linux_boundary *boundary, struct boundary_event *re
 		snprintf(ret->detail, sizeof(ret->detail), "init_lost");
 		return;
 	}
-	int64_t now = clock_mono_ns();
-	struct init_report report = {.wait_status = SIGKILL, .launched_ns = boundary->launched_ns, .exited_ns = now};
+	int64_t ended_ns = boundary->main_dead_ns > 0 ? boundary->main_dead_ns : clock_mono_ns();
+	struct init_report report = {.wait_status = SIGKILL, .launched_ns = boundary->launched_ns, .exited_ns = ended_ns};
 	main_exited(boundary, &report, ret);
 }
 
@@ -213,6 +213,8 @@ static int interrupted(struct linux_boundary *boundary, bool own, struct boundar
 static int handle(struct linux_boundary *boundary, const struct pollfd *sources, struct boundary_event *ret, struct err *err)
 {
 	int rc = 0;
+	if (sources[SRC_MAIN].revents)
+		boundary->main_dead_ns = clock_mono_ns();
 	for (int stream = 0; stream < 2 && rc == 0; stream++)
 		if (sources[SRC_OUT + stream].revents)
 			rc = pump(boundary, stream, ret, err);
@@ -250,6 +252,12 @@ static int wait_for_sources(struct pollfd *sources, int64_t deadline_ns, struct 
 	return ready < 0 ? 0 : ready;
 }
 
+/* Init outlives main by what it takes to end a pid namespace, which is not main's time. Without a kill init reports main's end. */
+static bool awaits_main(const struct linux_boundary *boundary)
+{
+	return boundary->kill_sent_ns != INT64_MAX && boundary->main_dead_ns == 0 && !boundary->exited;
+}
+
 int linux_observe(struct linux_boundary *boundary, int64_t deadline_ns, struct boundary_event *ret, struct err *err)
 {
 	for (;;) {
@@ -263,6 +271,7 @@ int linux_observe(struct linux_boundary *boundary, int64_t deadline_ns, struct b
 			[SRC_OOM] = {boundary->oom_event, POLLIN, 0},
 			[SRC_INTERRUPT] = {boundary->interrupt, POLLIN, 0},
 			[SRC_WAKE] = {boundary->provider->wake_fd, POLLIN, 0},
+			[SRC_MAIN] = {awaits_main(boundary) ? boundary->main_pidfd : -1, POLLIN, 0},
 		};
 		int rc = wait_for_sources(sources, deadline_ns, err);
 		if (rc > 0)
