@@ -11,7 +11,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import cases  # noqa: E402
-import drivers  # noqa: E402
+import corpus  # noqa: E402
 from support import guests, harness, proc  # noqa: E402
 from support.caisson import Caisson, exit_status_of  # noqa: E402
 from support.invariants import Broken, Watch  # noqa: E402
@@ -87,7 +87,7 @@ def _check_result(case, result):
 def run_driver(case, caisson):
     path = guests.program(case.program) if case.program else None
     watch = Watch(caisson)
-    word = getattr(drivers, case.drive)(caisson, path)
+    word = corpus.driver(case)(caisson, path)
     table.setdefault(case.id, []).append(word)
     watch.hold()
 
@@ -112,7 +112,7 @@ def register(case):
     suite.add(case.name, function, CASE_TIMEOUT_S)
 
 
-for entry in cases.CASES:
+for entry in corpus.runnable():
     register(entry)
 
 

@@ -12,7 +12,7 @@ import sys
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TESTS, os.path.join(TESTS, "hostile")]
 
-import cases  # noqa: E402
+import corpus  # noqa: E402
 from support import guests, harness  # noqa: E402
 from support.caisson import need  # noqa: E402
 
@@ -135,7 +135,7 @@ def add_python(tree):
 
 def add_guests(tree):
     """The hostile programs, compiled here: the machine has no compiler."""
-    for case in cases.CASES:
+    for case in corpus.EVERY_CASE:
         if case.program.endswith(".c"):
             tree.copy_program(guests.program(case.program, case.static), guests.place("/caisson/guests", case.program, case.static))
 

@@ -1,5 +1,5 @@
-/* calls.c - H87, H88, H89: system calls that a guest may not have: `calls mount`, `calls namespaces`, `calls kernel`,
- * and of the last only those that are harmless where they are allowed, `calls harmless`. */
+/* calls.c - H32, H87, H88, H89, H102: calls that a guest may not have: `calls mount`, `calls namespaces`, `calls kernel`, and
+ * of the last only the harmless ones, `calls harmless`; `calls clocks`; `calls flood`: two of them, very often. */
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/io_uring.h>
@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/timex.h>
 #include <time.h>
 
 #include "probe.h"
@@ -27,6 +28,8 @@ enum {
 	NR_PIDFD_GETFD = 438,
 	NR_MOUNT_SETATTR = 442,
 };
+
+enum { FLOOD = 200000 };
 
 static void try_mounts(void)
 {
@@ -157,6 +160,31 @@ static void try_kernel(void)
 	printf("alive=yes\n");
 }
 
+static void try_clocks(void)
+{
+	struct timex times = {.modes = ADJ_OFFSET_SINGLESHOT}, wall = {.modes = ADJ_SETOFFSET};
+	struct timespec now;
+	struct timeval second;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	second = (struct timeval){.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000};
+	PROBE("clock_settime", syscall(SYS_clock_settime, CLOCK_REALTIME, &now));
+	PROBE("clock_settime.tai", syscall(SYS_clock_settime, CLOCK_TAI, &now));
+	PROBE("settimeofday", syscall(SYS_settimeofday, &second, NULL));
+	PROBE("adjtimex", syscall(SYS_adjtimex, &times));
+	PROBE("clock_adjtime", syscall(SYS_clock_adjtime, CLOCK_REALTIME, &wall));
+	PROBE("rtc", open("/dev/rtc0", O_RDONLY | O_CLOEXEC));
+}
+
+static void flood(void)
+{
+	long refused = 0;
+
+	for (long i = 0; i < FLOOD; i++)
+		refused += syscall(i % 2 ? SYS_reboot : NR_CLONE3, 0, 0, 0, 0) == -1 && (errno == EPERM || errno == ENOSYS);
+	report_number("refused", refused);
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "kernel";
@@ -165,6 +193,10 @@ int main(int argc, char **argv)
 		try_mounts();
 	else if (strcmp(how, "namespaces") == 0)
 		try_namespaces();
+	else if (strcmp(how, "clocks") == 0)
+		try_clocks();
+	else if (strcmp(how, "flood") == 0)
+		flood();
 	else {
 		try_harmless();
 		if (strcmp(how, "harmless") != 0)

@@ -1,7 +1,8 @@
-/* memory.c - H36, H37, H39, H41, H45, H48: asks for memory, `memory HOW MIB`.
+/* memory.c - H36, H37, H39, H41, H45, H48, H49: asks for memory, `memory HOW MIB`.
  *
  * touch: touches it. reserve: reserves 8 GiB, touches 1 MiB. child: a child touches it, main exits 0. memfd: writes it into a
- * memfd. adjust: first tries to be spared by the OOM killer, then touches it. pinned: mlock, huge pages, userfaultfd. */
+ * memfd. adjust: first tries to be spared by the OOM killer, then touches it. pinned: mlock, huge pages, userfaultfd.
+ * pageout: asks for each MiB that it has touched to be swapped out. */
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -66,6 +67,25 @@ static void adjust(void)
 	PROBE("adjust.-1", fd < 0 ? -1 : write(fd, "-1", 2));
 }
 
+static void page_out(size_t bytes)
+{
+	char line[128];
+	FILE *status;
+
+	for (size_t done = 0; done < bytes; done += MIB) {
+		char *memory = map(MIB, 0);
+
+		if (memory == MAP_FAILED)
+			die("mmap");
+		memset(memory, 1, MIB);
+		madvise(memory, MIB, MADV_PAGEOUT);
+	}
+	status = fopen("/proc/self/status", "re");
+	while (status && fgets(line, sizeof(line), status))
+		if (strncmp(line, "VmSwap:", 7) == 0)
+			report_number("swapped_kib", strtol(line + 7, NULL, 10));
+}
+
 static void pinned(size_t bytes)
 {
 	char *memory = map(bytes, 0), *huge = map((size_t)64 * MIB, MAP_HUGETLB);
@@ -90,6 +110,8 @@ int main(int argc, char **argv)
 		in_child(bytes);
 	else if (strcmp(how, "memfd") == 0)
 		fill_memfd(bytes);
+	else if (strcmp(how, "pageout") == 0)
+		page_out(bytes);
 	else if (strcmp(how, "pinned") == 0)
 		pinned(bytes);
 	else {

@@ -1,8 +1,10 @@
 /* output.c - H53 to H60: writes, `output HOW [N]`.
  *
  * yes: "y" lines for ever. drip: a byte each 10 ms. stderr: N MiB to stderr only. tail: N bytes, no newline. bytes: every awkward
- * byte. escapes: terminal escapes. reopen: stdout by its names in /proc and /dev, then without end. */
+ * byte. escapes: terminal escapes. reopen: stdout by its names in /proc and /dev, then without end.
+ * nonblock: N bytes without waiting for the reader, after tries to seek in them and to cut them. */
 #include <fcntl.h>
+#include <poll.h>
 #include <time.h>
 
 #include "probe.h"
@@ -49,6 +51,30 @@ static void reopen(void)
 		write_all(fd, block, sizeof(block));
 }
 
+static void report_error(const char *name, long result)
+{
+	fprintf(stderr, "%s=%s\n", name, result >= 0 ? "0" : strerrorname_np(errno));
+}
+
+static void write_impatiently(size_t count)
+{
+	struct pollfd out = {.fd = 1, .events = POLLOUT};
+
+	report_error("nonblock", fcntl(1, F_SETFL, O_NONBLOCK));
+	report_error("seek", lseek(1, 1 << 20, SEEK_SET));
+	report_error("truncate", ftruncate(1, 1 << 20));
+	while (count > 0) {
+		ssize_t n = write(1, block, count < sizeof(block) ? count : sizeof(block));
+
+		if (n < 0 && errno != EAGAIN)
+			die("write");
+		if (n < 0)
+			poll(&out, 1, -1);
+		else
+			count -= (size_t)n;
+	}
+}
+
 static void awkward_bytes(void)
 {
 	char all[256];
@@ -81,6 +107,8 @@ int main(int argc, char **argv)
 		awkward_bytes();
 	else if (strcmp(how, "escapes") == 0)
 		escapes();
+	else if (strcmp(how, "nonblock") == 0)
+		write_impatiently(number);
 	else if (strcmp(how, "stderr") == 0)
 		for (size_t i = 0; i < number * 16; i++)
 			write_all(2, block, sizeof(block));
