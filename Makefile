@@ -3,6 +3,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 BENCH_PAIRS ?= 60
+BENCH_RUNS ?= 50
 
 CLANG = CC=clang CC_FOR_BUILD=clang
 SANITIZE = -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized
@@ -32,8 +33,10 @@ check:
 check-san: deps-test build-san build-fault
 	tests/run --build build-san --fault-build build-fault unit system hostile
 
+# Speed, then exactness; both are measured whatever the other comes to.
 bench: deps-bench all
-	tests/bench/bench.py --pairs $(BENCH_PAIRS)
+	status=0; tests/bench/bench.py --pairs $(BENCH_PAIRS) || status=1; \
+	echo; tests/bench/exactness.py --runs $(BENCH_RUNS) || status=1; exit $$status
 
 fuzz: deps-fuzz build-fuzz/build.ninja
 	ninja -C build-fuzz fuzzers
