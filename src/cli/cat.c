@@ -53,9 +53,7 @@ static int run(struct options *options, struct err *err)
 	int result = require_operands(options, 2, "one run and one path", err);
 
 	if (result == 0)
-		result = wiring_open(options->ledger, WIRING_READ, &wiring, err);
-	if (result == 0)
-		result = wiring.ledger->ops->find_run(wiring.ledger, options->operands[0], run_id, err);
+		result = wiring_open_run(options->ledger, options->operands[0], &wiring, run_id, err);
 	return result ? result : write_artifact(&wiring, run_id, options->operands[1], err);
 }
 

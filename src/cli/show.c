@@ -76,9 +76,7 @@ static int run(struct options *options, struct err *err)
 	int result = require_operands(options, 1, "one run", err);
 
 	if (result == 0)
-		result = wiring_open(options->ledger, WIRING_READ, &wiring, err);
-	if (result == 0)
-		result = wiring.ledger->ops->find_run(wiring.ledger, options->operands[0], run_id, err);
+		result = wiring_open_run(options->ledger, options->operands[0], &wiring, run_id, err);
 	if (result == 0)
 		result = wiring.ledger->ops->receipt(wiring.ledger, run_id, &receipt, err);
 	if (result)

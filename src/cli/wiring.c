@@ -71,6 +71,13 @@ int wiring_open(const char *option, enum wiring_access access, struct wiring *re
 	return open_all(path.data, access, ret, err);
 }
 
+int wiring_open_run(const char *option, const char *name, struct wiring *ret, char ret_run_id[static ID_SIZE], struct err *err)
+{
+	int result = wiring_open(option, WIRING_READ, ret, err);
+
+	return result ? result : ret->ledger->ops->find_run(ret->ledger, name, ret_run_id, err);
+}
+
 void wiring_close(struct wiring *wiring)
 {
 	store_free(wiring->store);

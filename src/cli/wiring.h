@@ -22,6 +22,8 @@ struct wiring {
 
 /* option: --ledger, or NULL (places_ledger). *ret is WIRING_INIT; wiring_close in every case. */
 int wiring_open(const char *option, enum wiring_access access, struct wiring *ret, struct err *err);
+/* As wiring_open for reading, and finds the run that `name` means (ledger.h, find_run). */
+int wiring_open_run(const char *option, const char *name, struct wiring *ret, char ret_run_id[static ID_SIZE], struct err *err);
 void wiring_close(struct wiring *wiring);
 #define WIRING_AUTO __attribute__((cleanup(wiring_close)))
 
