@@ -135,7 +135,7 @@ static bool start_thread(struct passthrough *passthrough)
 	return result == 0;
 }
 
-void passthrough_launched(void *context, struct capture *standard_output, struct capture *standard_error)
+void passthrough_follow(void *context, struct capture *standard_output, struct capture *standard_error)
 {
 	struct passthrough *passthrough = context;
 

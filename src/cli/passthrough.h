@@ -13,8 +13,8 @@ struct passthrough;
 /* limits: of the plan whose captures will come; borrowed for the call. The descriptors are borrowed for good. */
 int passthrough_new(const struct plan_limits *limits, int stdout_fd, int stderr_fd, struct passthrough **ret, struct err *err);
 
-/* keeper_once.launched, with the passthrough as its context: starts the thread. Without a thread all is shown at the end. */
-void passthrough_launched(void *context, struct capture *standard_output, struct capture *standard_error);
+/* keeper_once.lasts, with the passthrough as its context: starts the thread. Without a thread all is shown at the end. */
+void passthrough_follow(void *context, struct capture *standard_output, struct capture *standard_error);
 
 /* Waits for the thread, then writes what is left. The captures are the run's, settled by now; NULL when there was no run. Blocks
  * as long as the readers do. */

@@ -142,7 +142,7 @@ static int drive(const struct options *options, struct session *session, struct 
 		.plan_refusal = session->plan ? NULL : session->refusal.text,
 		.plan_reason = session->refusal.code == ERR_UNSUPPORTED ? "unsupported" : "limit_unenforceable",
 		.signals = signals_count(),
-		.launched = session->passthrough ? passthrough_launched : NULL,
+		.lasts = session->passthrough ? passthrough_follow : NULL,
 		.context = session->passthrough,
 	};
 

@@ -71,6 +71,7 @@ struct keeper_once {
 	/* Signals heard by the program: how many INT/TERM/HUP so far. The first cancels, the second kills. */
 	const volatile sig_atomic_t *signals;
 	void (*launched)(void *context, struct capture *standard_output, struct capture *standard_error);
+	void (*lasts)(void *context, struct capture *standard_output, struct capture *standard_error); /* as runner_request.lasts */
 	void *context;
 };
 

@@ -44,6 +44,13 @@ static void launched(void *context)
 		once->given->launched(once->given->context, once->result->standard_output, once->result->standard_error);
 }
 
+static void lasts(void *context)
+{
+	const struct once *once = context;
+	if (once->given->lasts)
+		once->given->lasts(once->given->context, once->result->standard_output, once->result->standard_error);
+}
+
 /* Readiness is that of this very run: its own enrollment verifies the boundary before anything of the guest's runs (R16). */
 static int admit(struct once *once, struct err *err)
 {
@@ -244,6 +251,7 @@ static int drive(struct once *once, struct err *err)
 		.standard_error = once->result->standard_error,
 		.stop_requested = stop_requested,
 		.launched = launched,
+		.lasts = lasts,
 		.context = once,
 	};
 	int result = runner_drive(&request, &once->result->run, err);

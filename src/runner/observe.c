@@ -65,6 +65,8 @@ static enum drive_came settle(struct drive *drive, struct err *err)
 {
 	struct err failure = ERR_INIT;
 	drive->settle_at_ns = INT64_MAX;
+	if (drive->request && drive->request->lasts)
+		drive->request->lasts(drive->request->context);
 	int rc = drive_append(drive, &failure);
 	if (rc != ERR_FENCED)
 		return CAME_NOTHING; /* what could not be written waits for the seal */

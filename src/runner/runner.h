@@ -29,6 +29,7 @@ struct runner_request {
 	/* What the keeper heard from outside. Polled after each BOUNDARY_INTERRUPTED and before each step: 0 nothing, 1 cancel, 2 kill now. */
 	int (*stop_requested)(void *context);
 	void (*launched)(void *context);                  /* the gate is open; may be NULL */
+	void (*lasts)(void *context);                     /* it has been open for 100 ms: a run that somebody may watch; may be NULL */
 	void (*provisional)(void *context, const struct verdict *verdict); /* the attempt is quarantined; may be NULL */
 	void *context;
 };

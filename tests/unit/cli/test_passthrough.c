@@ -78,7 +78,7 @@ static void output_is_seen_while_the_guest_runs(void **state)
 
 	(void)state;
 	set_up(&scene, TEXT_MAX, OVERFLOW_KILL);
-	passthrough_launched(scene.passthrough, scene.captures[0], scene.captures[1]);
+	passthrough_follow(scene.passthrough, scene.captures[0], scene.captures[1]);
 	guest_writes(&scene, 0, "one\n");
 	expect_read(scene.out[0], "one\n");
 	guest_writes(&scene, 1, "two\n");
@@ -110,7 +110,7 @@ static void a_truncated_stream_is_head_then_tail(void **state)
 
 	(void)state;
 	set_up(&scene, 8, OVERFLOW_TRUNCATE);
-	passthrough_launched(scene.passthrough, scene.captures[0], scene.captures[1]);
+	passthrough_follow(scene.passthrough, scene.captures[0], scene.captures[1]);
 	guest_writes(&scene, 0, "HEAD and a lot of TAIL");
 	expect_read(scene.out[0], "HEAD");
 	finish(&scene);
@@ -125,7 +125,7 @@ static void a_reader_that_is_gone_ends_its_own_stream_alone(void **state)
 
 	(void)state;
 	set_up(&scene, TEXT_MAX, OVERFLOW_KILL);
-	passthrough_launched(scene.passthrough, scene.captures[0], scene.captures[1]);
+	passthrough_follow(scene.passthrough, scene.captures[0], scene.captures[1]);
 	fd_close(&scene.out[0]);
 	guest_writes(&scene, 0, "nobody hears this\n");
 	guest_writes(&scene, 1, "but this\n");
@@ -147,7 +147,7 @@ static void a_slow_reader_does_not_hold_the_guest_up(void **state)
 	for (size_t i = 0; i < BIG_BYTES; i++)
 		big[i] = (char)(i * 7 / 3);
 	set_up(&scene, BIG_BYTES, OVERFLOW_KILL);
-	passthrough_launched(scene.passthrough, scene.captures[0], scene.captures[1]);
+	passthrough_follow(scene.passthrough, scene.captures[0], scene.captures[1]);
 	assert_int_equal(capture_write(scene.captures[0], big, BIG_BYTES, NULL), 0);
 	assert_int_equal(fd_read_full(scene.out[0], back, BIG_BYTES), BIG_BYTES);
 	assert_memory_equal(back, big, BIG_BYTES);
