@@ -12,12 +12,10 @@
 
 enum {
 	NOTE_MODE = 0400,
-	NOTE_TEXT_SIZE = 128,
 	SETTLED_NS = 2 * NS_PER_MS, /* covers file systems that stamp by the millisecond */
 };
 
-/* A note is compared as text and never parsed. Returns its length. */
-static size_t describe(const struct stat *object, char text[static NOTE_TEXT_SIZE])
+size_t note_describe(const struct stat *object, char text[static NOTE_TEXT_SIZE])
 {
 	return (size_t)snprintf(text, NOTE_TEXT_SIZE, "%ju %ju %jd %jd.%09ld\n", (uintmax_t)object->st_dev, (uintmax_t)object->st_ino,
 	                        (intmax_t)object->st_size, (intmax_t)object->st_ctim.tv_sec, object->st_ctim.tv_nsec);
@@ -34,18 +32,24 @@ static int open_notes(struct store *store)
 	return fd_open_beneath(store->dir, NOTES_DIR, O_RDONLY | O_DIRECTORY, 0);
 }
 
-bool note_holds(struct store *store, const struct digest *digest, const struct stat *object)
+bool note_holds_text(struct store *store, const char *name, const char *text, size_t length)
 {
-	char name[DIGEST_HEX_SIZE], expected[NOTE_TEXT_SIZE], found[NOTE_TEXT_SIZE];
+	char found[NOTE_TEXT_SIZE];
 	struct stat status;
-	if (object->st_size < NOTE_MIN_BYTES)
-		return false;
 	FD_AUTO int notes = open_notes(store);
-	FD_AUTO int fd = notes < 0 ? -1 : fd_open_beneath(notes, digest_hex(digest, name), O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	FD_AUTO int fd = notes < 0 ? -1 : fd_open_beneath(notes, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0 || fstat(fd, &status) < 0 || !is_note(&status))
 		return false;
-	size_t length = describe(object, expected);
-	return fd_read_full(fd, found, sizeof(found)) == (ssize_t)length && memcmp(found, expected, length) == 0;
+	return fd_read_full(fd, found, sizeof(found)) == (ssize_t)length && memcmp(found, text, length) == 0;
+}
+
+bool note_holds(struct store *store, const struct digest *digest, const struct stat *object)
+{
+	char name[DIGEST_HEX_SIZE], text[NOTE_TEXT_SIZE];
+	if (object->st_size < NOTE_MIN_BYTES)
+		return false;
+	size_t length = note_describe(object, text);
+	return note_holds_text(store, digest_hex(digest, name), text, length);
 }
 
 bool note_settled(const struct stat *object)
@@ -66,33 +70,45 @@ bool note_settled(const struct stat *object)
 bool note_same(const struct stat *before, const struct stat *after)
 {
 	char first[NOTE_TEXT_SIZE], second[NOTE_TEXT_SIZE];
-	describe(before, first);
-	describe(after, second);
+	note_describe(before, first);
+	note_describe(after, second);
 	return strcmp(first, second) == 0;
 }
 
 /* Written without a name, as objects are. Not synced: what a power cut leaves of it matches nothing. */
-void note_write(struct store *store, const struct digest *digest, const struct stat *object)
+void note_write_text(struct store *store, const char *name, const char *text, size_t length)
 {
-	char name[DIGEST_HEX_SIZE], text[NOTE_TEXT_SIZE], self[32];
-	if (object->st_size < NOTE_MIN_BYTES)
-		return;
+	char self[32];
 	FD_AUTO int fd = openat(store->tmp, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, NOTE_MODE);
-	if (fd < 0 || fchmod(fd, NOTE_MODE) < 0 || fd_write_all(fd, text, describe(object, text)) < 0)
+	if (fd < 0 || fchmod(fd, NOTE_MODE) < 0 || fd_write_all(fd, text, length) < 0)
 		return;
 	(void)mkdirat(store->dir, NOTES_DIR, 0700);
 	FD_AUTO int notes = open_notes(store);
 	if (notes < 0)
 		return;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	(void)unlinkat(notes, digest_hex(digest, name), 0);
+	(void)unlinkat(notes, name, 0);
 	(void)!linkat(AT_FDCWD, self, notes, name, AT_SYMLINK_FOLLOW);
+}
+
+void note_write(struct store *store, const struct digest *digest, const struct stat *object)
+{
+	char name[DIGEST_HEX_SIZE], text[NOTE_TEXT_SIZE];
+	if (object->st_size < NOTE_MIN_BYTES)
+		return;
+	size_t length = note_describe(object, text);
+	note_write_text(store, digest_hex(digest, name), text, length);
+}
+
+void note_remove_text(struct store *store, const char *name)
+{
+	FD_AUTO int notes = open_notes(store);
+	if (notes >= 0)
+		(void)unlinkat(notes, name, 0);
 }
 
 void note_remove(struct store *store, const struct digest *digest)
 {
 	char name[DIGEST_HEX_SIZE];
-	FD_AUTO int notes = open_notes(store);
-	if (notes >= 0)
-		(void)unlinkat(notes, digest_hex(digest, name), 0);
+	note_remove_text(store, digest_hex(digest, name));
 }

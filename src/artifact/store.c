@@ -105,8 +105,7 @@ int store_get(struct store *store, const struct digest *digest, int *ret_fd, int
 	return 0;
 }
 
-/* Copies from `in` to `out` (-1: nowhere) and hashes on the way. ERR_LIMIT above max_bytes. */
-static int copy_and_hash(int in, int out, int64_t max_bytes, struct digest *ret, int64_t *ret_size, struct err *err)
+int store_copy_and_hash(int in, int out, int64_t max_bytes, struct digest *ret, int64_t *ret_size, struct err *err)
 {
 	char piece[PIECE_BYTES];
 	int64_t size = 0;
@@ -141,7 +140,7 @@ static int compare_bytes(int fd, const struct digest *digest, struct err *err)
 	struct digest found;
 	int64_t size;
 	int fault = FAULT("store.reading");
-	int result = fault ? err_set(err, fault, "injected") : copy_and_hash(fd, -1, INT64_MAX, &found, &size, err);
+	int result = fault ? err_set(err, fault, "injected") : store_copy_and_hash(fd, -1, INT64_MAX, &found, &size, err);
 	store_object_path(digest, path);
 	if (result < 0)
 		return err_context(err, result, "object %s", path);
@@ -278,7 +277,7 @@ int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, s
 	FD_AUTO int object = open_unnamed(store, err);
 	if (object < 0)
 		return object;
-	int result = copy_and_hash(fd, object, max_bytes, &digest, &size, err);
+	int result = store_copy_and_hash(fd, object, max_bytes, &digest, &size, err);
 	if (result < 0)
 		return result;
 	result = present(store, &digest, size, err);

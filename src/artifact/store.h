@@ -59,13 +59,14 @@ int store_remove(struct store *store, const struct digest *digest, struct err *e
 
 struct store_entry {
 	const char *name;      /* relative to the store's directory */
-	bool stray;            /* it is no object, and the rest is not set */
+	bool stray;            /* it is no object and no tree, and the rest is not set */
+	bool tree;             /* a directory's copy (tree.h), named by the digest of its listing */
 	struct digest digest;
 	int64_t size_bytes;
 	int64_t stored_at_ms;  /* wall clock */
 };
 
-/* Calls fn for each thing below objects/ and tmp/, and each stray in checked/, in no order; a non-zero result ends the walk and is
- * passed on. */
+/* Calls fn for each thing below objects/, trees/ and tmp/, and each stray in checked/, in no order; a non-zero result ends the walk
+ * and is passed on. */
 typedef int (*store_entry_fn)(void *context, const struct store_entry *entry);
 int store_walk(struct store *store, store_entry_fn fn, void *context, struct err *err);

@@ -24,15 +24,31 @@ const char *store_object_path(const struct digest *digest, char path[static STOR
 /* Is this what an object looks like: a regular file with one link, our owner, and the mode it was made with? */
 bool store_is_object(const struct stat *status);
 
-#define NOTES_DIR "checked"
+/* Copies from `in` to `out` (-1: nowhere) and hashes on the way. ERR_LIMIT above max_bytes. */
+int store_copy_and_hash(int in, int out, int64_t max_bytes, struct digest *ret, int64_t *ret_size, struct err *err);
 
-enum { NOTE_MIN_BYTES = 64 * 1024 }; /* what is smaller is read faster than a note about it is found */
+#define NOTES_DIR "checked"
+#define TREES_DIR "trees"
+#define TREE_NOTE_SUFFIX ".tree"
+
+enum {
+	NOTE_MIN_BYTES = 64 * 1024, /* what is smaller is read faster than a note about it is found */
+	NOTE_TEXT_SIZE = 128,
+};
 
 /* Notes say as what file (device, inode, size, time of its last change) an object was read and found right. They only spare work:
  * without one, or when it cannot be written, the object is read. */
 bool note_holds(struct store *store, const struct digest *digest, const struct stat *object);
 void note_write(struct store *store, const struct digest *digest, const struct stat *object);
 void note_remove(struct store *store, const struct digest *digest);
+
+/* The same by the note's own name and text, for what is not one object. */
+bool note_holds_text(struct store *store, const char *name, const char *text, size_t length);
+void note_write_text(struct store *store, const char *name, const char *text, size_t length);
+void note_remove_text(struct store *store, const char *name);
+
+/* What a note holds of a file, as text that is compared and never parsed. Returns its length. */
+size_t note_describe(const struct stat *object, char text[static NOTE_TEXT_SIZE]);
 
 /* Would a change from now on show in the time of the last change? Not when that is this very tick of the clock. */
 bool note_settled(const struct stat *object);

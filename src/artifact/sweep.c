@@ -1,5 +1,6 @@
 /* sweep.c - holding the store, sweeping it, and looking at all that is in it. */
 #include "artifact/store_internal.h"
+#include "artifact/tree_internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -171,18 +172,43 @@ static int visit_shard(struct walk *walk, int dir, const char *above, const char
 	return each_name(walk, fd, whole, visit_object);
 }
 
-/* A note is no object, and named by nothing but its object. */
+/* A note is no object, and named by nothing but what it is about. */
 static int visit_note(struct walk *walk, int dir, const char *above, const char *name)
 {
-	return is_hex(name, DIGEST_HEX_SIZE - 1) ? 0 : visit_stray(walk, dir, above, name);
+	char bare[DIGEST_HEX_SIZE];
+	snprintf(bare, sizeof(bare), "%s", name);
+	const char *rest = name + strlen(bare);
+	bool is_note = is_hex(bare, DIGEST_HEX_SIZE - 1) && (!*rest || strcmp(rest, TREE_NOTE_SUFFIX) == 0);
+	return is_note ? 0 : visit_stray(walk, dir, above, name);
 }
 
-static int walk_notes(struct walk *walk)
+static int visit_tree(struct walk *walk, int dir, const char *above, const char *name)
 {
-	int notes = fd_open_beneath(walk->store->dir, NOTES_DIR, O_RDONLY | O_DIRECTORY, 0);
-	if (notes == -ENOENT)
+	char text[DIGEST_TEXT_SIZE];
+	struct stat status;
+	struct store_entry entry = {.tree = true};
+	FD_AUTO int fd = is_hex(name, DIGEST_HEX_SIZE - 1) ? fd_open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0) : -ENOTDIR;
+	if (fd == -ENOENT) /* a sweep was faster */
 		return 0;
-	return notes < 0 ? err_sys(walk->err, -notes, "open the store's " NOTES_DIR) : each_name(walk, notes, NOTES_DIR, visit_note);
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return visit_stray(walk, dir, above, name);
+	snprintf(text, sizeof(text), "sha256:%.64s", name);
+	int result = digest_parse(text, &entry.digest, walk->err);
+	if (result == 0)
+		result = tree_bytes(fd, &entry.size_bytes, walk->err);
+	if (result < 0)
+		return result;
+	entry.stored_at_ms = status.st_mtim.tv_sec * INT64_C(1000) + status.st_mtim.tv_nsec / NS_PER_MS;
+	return report(walk, above, name, &entry);
+}
+
+/* What is made when it is needed first. */
+static int walk_optional(struct walk *walk, const char *name, name_fn fn)
+{
+	int fd = fd_open_beneath(walk->store->dir, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd == -ENOENT)
+		return 0;
+	return fd < 0 ? err_sys(walk->err, -fd, "open the store's %s", name) : each_name(walk, fd, name, fn);
 }
 
 int store_walk(struct store *store, store_entry_fn fn, void *context, struct err *err)
@@ -193,7 +219,9 @@ int store_walk(struct store *store, store_entry_fn fn, void *context, struct err
 		return err_sys(err, errno, "open the store's objects");
 	int result = each_name(&walk, objects, "objects", visit_shard);
 	if (result == 0)
-		result = walk_notes(&walk);
+		result = walk_optional(&walk, NOTES_DIR, visit_note);
+	if (result == 0)
+		result = walk_optional(&walk, TREES_DIR, visit_tree);
 	if (result != 0)
 		return result;
 	int tmp = openat(store->tmp, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "artifact/tree.h"
 #include "base/fd.h"
 
 enum { PIECE_BYTES = 64 * 1024 };
@@ -48,6 +49,14 @@ static int seal_fd(struct store *store, int fd, struct plan_input *ret, struct e
 	return store_put_fd(store, fd, SEAL_MAX_BYTES, true, &ret->digest, &ret->size_bytes, err);
 }
 
+static int seal_directory(struct store *store, int dir, struct plan_input *ret, struct err *err)
+{
+	ret->kind = PLAN_INPUT_TREE;
+	if (!store)
+		return tree_digest(dir, SEAL_MAX_BYTES, &ret->digest, &ret->size_bytes, err);
+	return store_put_tree(store, dir, SEAL_MAX_BYTES, &ret->digest, &ret->size_bytes, err);
+}
+
 static int seal_source(struct store *store, const char *source, struct plan_input *ret, struct err *err)
 {
 	struct stat status;
@@ -57,9 +66,9 @@ static int seal_source(struct store *store, const char *source, struct plan_inpu
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return err_sys(err, errno, "cannot be read");
 	if (S_ISDIR(status.st_mode))
-		return err_set(err, ERR_UNSUPPORTED, "is a directory; directories come with a later version, name its files");
+		return seal_directory(store, fd, ret, err);
 	if (!S_ISREG(status.st_mode))
-		return err_set(err, ERR_INVALID, "is not a regular file");
+		return err_set(err, ERR_INVALID, "is neither a regular file nor a directory");
 	return seal_fd(store, fd, ret, err);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifact/tree.h"
 #include "base/clock.h"
 
 enum { FIRST_CAPACITY = 1024 };
@@ -11,6 +12,7 @@ enum { FIRST_CAPACITY = 1024 };
 struct object {
 	struct digest digest;
 	int64_t size_bytes, stored_at_ms;
+	bool tree;
 };
 
 struct inventory {
@@ -34,7 +36,8 @@ static int take_object(void *context, const struct store_entry *entry)
 		inventory->capacity = capacity;
 	}
 	inventory->list[inventory->count++] =
-		(struct object){.digest = entry->digest, .size_bytes = entry->size_bytes, .stored_at_ms = entry->stored_at_ms};
+		(struct object){.digest = entry->digest, .size_bytes = entry->size_bytes, .stored_at_ms = entry->stored_at_ms,
+	                        .tree = entry->tree};
 	inventory->bytes += entry->size_bytes;
 	return 0;
 }
@@ -66,7 +69,10 @@ static bool is_wanted_gone(const struct sweep *sweep, const struct object *objec
 
 static int remove_object(struct sweep *sweep, const struct object *object, struct err *err)
 {
-	int result = sweep->options->dry_run ? 0 : store_remove(sweep->store, &object->digest, err);
+	int result = 0;
+	if (!sweep->options->dry_run)
+		result = object->tree ? store_remove_tree(sweep->store, &object->digest, err) :
+		                        store_remove(sweep->store, &object->digest, err);
 	if (result == ERR_NOT_FOUND) /* another sweep was faster */
 		return 0;
 	if (result == 0) {
@@ -91,9 +97,18 @@ static int sweep_batch(struct sweep *sweep, struct err *err)
 	return result;
 }
 
+static int remove_unfinished(struct sweep *sweep, struct err *err)
+{
+	int result = store_sweep_begin(sweep->store, SWEEP_WAIT_MS, err);
+	if (result == 0)
+		result = store_remove_unfinished(sweep->store, err);
+	store_sweep_end(sweep->store);
+	return result;
+}
+
 static int sweep_all(struct sweep *sweep, struct err *err)
 {
-	int result = 0;
+	int result = sweep->options->dry_run ? 0 : remove_unfinished(sweep, err);
 	while (result == 0 && sweep->next < sweep->inventory.count) {
 		if (sweep->options->dry_run) {
 			result = sweep_batch(sweep, err);
@@ -159,7 +174,8 @@ static int check_entry(void *context, const struct store_entry *entry)
 		return 0;
 	}
 	const struct reference *first = references_find(&check->references, &entry->digest, &count);
-	int result = store_check(check->store, &entry->digest, &why);
+	int result = entry->tree ? store_check_tree(check->store, &entry->digest, &why) :
+	                           store_check(check->store, &entry->digest, &why);
 	if (result == ERR_NOT_FOUND) /* a sweep was faster */
 		return 0;
 	if (result == ERR_DAMAGED)

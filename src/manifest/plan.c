@@ -161,6 +161,7 @@ static int set_inputs(const struct manifest *manifest, const struct plan_sealed 
 		return err_set(err, ERR_NO_MEMORY, "out of memory");
 	unit->input_count = manifest->input_count;
 	for (size_t i = 0; i < manifest->input_count; i++) {
+		unit->inputs[i].kind = sealed->inputs[i].kind;
 		unit->inputs[i].digest = sealed->inputs[i].digest;
 		unit->inputs[i].size_bytes = sealed->inputs[i].size_bytes;
 		unit->inputs[i].mode = manifest->inputs[i].mode;

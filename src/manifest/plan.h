@@ -42,8 +42,11 @@ struct plan_limits {
 	int64_t artifact_files, artifact_file_bytes, artifact_bytes;
 };
 
-/* A sealed input: by now it is in the store, and only its digest counts. */
+enum plan_input_kind { PLAN_INPUT_FILE, PLAN_INPUT_TREE };
+
+/* A sealed input: by now it is in the store, and only its digest counts. Of a tree, a directory, it is that of its listing. */
 struct plan_input {
+	enum plan_input_kind kind;
 	struct digest digest;
 	int64_t size_bytes;
 	char *target;

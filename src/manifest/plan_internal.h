@@ -15,6 +15,7 @@ enum {
 extern const struct number_field plan_limit_fields[PLAN_LIMIT_FIELDS];
 
 /* The words of enum plan_endpoint; NULL-terminated. */
+extern const char *const plan_input_kind_names[]; /* NULL-terminated; by enum plan_input_kind */
 extern const char *const plan_endpoint_names[];
 
 /* Builds the JSON, its canonical text and its digest from the rest of the plan. ERR_LIMIT, ERR_NO_MEMORY. */

@@ -71,14 +71,27 @@ static const char *mode_name(uint32_t mode)
 	return manifest_mode_names[i];
 }
 
+const char *const plan_input_kind_names[] = {[PLAN_INPUT_FILE] = "file", [PLAN_INPUT_TREE] = "tree", NULL};
+
+static json_t *input(const struct plan_input *item)
+{
+	json_t *object = json_pack("{s:s, s:s, s:o, s:I}", "target", item->target, "mode", mode_name(item->mode), "digest",
+	                           digest(&item->digest), "size_bytes", (json_int_t)item->size_bytes);
+
+	/* Plans of the time before there were trees have no kind. */
+	if (item->kind != PLAN_INPUT_FILE && json_object_set_new(object, "kind", json_string(plan_input_kind_names[item->kind])) != 0) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
 static json_t *inputs(const struct plan_input *items, size_t count)
 {
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < count; i++) {
-		json_t *input = json_pack("{s:s, s:s, s:o, s:I}", "target", items[i].target, "mode", mode_name(items[i].mode), "digest",
-		                          digest(&items[i].digest), "size_bytes", (json_int_t)items[i].size_bytes);
-		if (json_array_append_new(array, input) != 0) {
+		if (json_array_append_new(array, input(&items[i])) != 0) {
 			json_decref(array);
 			return NULL;
 		}

@@ -73,12 +73,15 @@ static int read_endpoint(const struct json_at *unit, const char *key, enum plan_
 static int read_input(const struct json_at *at, struct plan_input *ret, struct err *err)
 {
 	static const struct text_rule target_rule = {.max_bytes = MANIFEST_MAX_PATH, .complaint = manifest_complain_target};
-	size_t mode = 0;
+	size_t mode = 0, kind = PLAN_INPUT_FILE;
 	int r = need_text(at, "target", &target_rule, &ret->target, err);
 
 	if (r == 0)
 		r = read_word(at, "mode", manifest_mode_names, &mode, err);
 	ret->mode = manifest_modes[mode];
+	if (r == 0)
+		r = read_word(at, "kind", plan_input_kind_names, &kind, err);
+	ret->kind = (enum plan_input_kind)kind;
 	return r < 0 ? r : read_blob(at, ret, err);
 }
 

@@ -4,6 +4,7 @@
 import hashlib
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -171,6 +172,135 @@ def _():
     equal(caisson.call("fsck").status, 0)
     equal(caisson.call("gc").status, 0)
     equal(os.listdir(os.path.dirname(note)), [])
+
+
+def package():
+    """A directory with a Python package that tells what it is."""
+    path = scratch.directory("package")
+    write(path, {"__main__.py": "from sub import word\nprint(word.WORD)\n", "sub/__init__.py": "",
+                 "sub/word.py": "WORD = 'first'\n"})
+    return path
+
+
+def write(path, files):
+    for name, text in files.items():
+        os.makedirs(os.path.dirname(os.path.join(path, name)), exist_ok=True)
+        with open(os.path.join(path, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def run_package(caisson, path, script="python3 /box/app", **keywords):
+    return caisson.run("/bin/sh", "-c", script, options=("--input", f"{path}:/box/app"), **keywords)
+
+
+def trees(caisson):
+    place = os.path.join(caisson.ledger, "store", "trees")
+    return [os.path.join(place, name) for name in sorted(os.listdir(place))]
+
+
+@suite.case("a directory is one read-only mount: its program runs, nothing in it can be changed, links stay links")
+def _():
+    caisson, path = Caisson(), package()
+    os.symlink("sub/word.py", os.path.join(path, "link"))
+    equal(run_package(caisson, path).text, "first\n")
+    tries = ("echo x >/box/app/new; echo x >>/box/app/sub/word.py; rm -r /box/app/sub; chmod 777 /box/app/__main__.py;"
+             "ln -s / /box/app/l; mv /box/app /box/moved; rmdir /box/app; readlink /box/app/link;"
+             "grep -c /box/app /proc/self/mountinfo; grep -o ' /box/app ro,nosuid,nodev' /proc/self/mountinfo; python3 /box/app")
+    result = run_package(caisson, path, tries)
+    equal((result.word(), result.text), ("OK", "sub/word.py\n1\n /box/app ro,nosuid,nodev\nfirst\n"), str(result))
+    equal(len(trees(caisson)), 1)
+    equal((caisson.verify().status, caisson.call("fsck").status), (0, 0))
+
+
+@suite.case("a directory that was sealed is not read again before a run, and what becomes of it later does not matter")
+def _():
+    caisson, path = faulty(), package()
+    for _ in range(2):
+        equal(run_package(caisson, path, env=READ).text, "first\n")
+    first = trees(caisson)
+    write(path, {"sub/word.py": "WORD = 'other'\n"})
+    equal(run_package(caisson, path, env=READ).text, "other\n")
+    equal(len(trees(caisson)), 2)
+    write(path, {"sub/word.py": "WORD = 'first'\n"})
+    equal(run_package(caisson, path, env=READ).text, "first\n")
+    holds(first[0] in trees(caisson) and len(trees(caisson)) == 2, trees(caisson))
+    os.chmod(os.path.join(first[0], "__main__.py"), 0o444)
+    never_launched(run_package(caisson, path, env=READ), "it must be read, and cannot be")
+    equal(run_package(caisson, path).text, "first\n")
+    equal(run_package(caisson, path, env=READ).text, "first\n")
+
+
+def spoil_bytes(tree):
+    name = os.path.join(tree, "sub", "word.py")
+    os.chmod(name, 0o644)
+    with open(name, "r+", encoding="utf-8") as file:
+        file.write("WORD = 'F")
+    os.chmod(name, 0o444)
+
+
+def spoil_by_a_name(tree):
+    write(tree, {"sub/more.py": ""})
+
+
+def spoil_by_a_link(tree):
+    os.unlink(os.path.join(tree, "sub", "word.py"))
+    os.symlink("/etc/passwd", os.path.join(tree, "sub", "word.py"))
+
+
+def spoil_by_a_loss(tree):
+    os.unlink(os.path.join(tree, "sub", "__init__.py"))
+
+
+@suite.case("a directory's copy that was tampered with never reaches a program, and fsck names it")
+def _():
+    for spoil in (spoil_bytes, spoil_by_a_name, spoil_by_a_link, spoil_by_a_loss):
+        caisson, path = Caisson(), package()
+        equal(run_package(caisson, path).text, "first\n")
+        spoil(trees(caisson)[0])
+        for _ in range(2):
+            result = run_package(caisson, path)
+            never_launched(result, spoil.__name__)
+            holds("tree" in result.receipt["detail"], f"{spoil.__name__} {result}")
+        done = caisson.call("fsck")
+        equal(done.status, 1, spoil.__name__)
+        holds(b"damaged: sha256:" + os.path.basename(trees(caisson)[0]).encode() in done.stdout, done.stdout)
+        equal(caisson.call("gc").status, 0)
+        equal((trees(caisson), run_package(caisson, path).text), ([], "first\n"), spoil.__name__)
+
+
+@suite.case("what may not be in a directory is refused by name, and nothing of it is left")
+def _():
+    caisson, path = Caisson(), package()
+    odd = os.path.join(path, "sub", "odd")
+    for make, words in ((lambda: os.symlink("/etc/passwd", odd), b"sub/odd: is an absolute link"),
+                        (lambda: os.symlink("../../x", odd), b"sub/odd: is a link that leaves the directory"),
+                        (lambda: os.mkfifo(odd), b"sub/odd: is a FIFO")):
+        make()
+        done = run_package(caisson, path)
+        equal((done.status, done.receipt), (125, None), str(done))
+        holds(words in done.stderr, done.stderr)
+        os.unlink(odd)
+    equal(objects_and_trees(caisson), [])
+
+
+def objects_and_trees(caisson):
+    found = []
+    for place in ("objects", "trees", "tmp"):
+        for folder, _, names in os.walk(os.path.join(caisson.ledger, "store", place)):
+            found += [os.path.join(folder, name) for name in names]
+    return found
+
+
+@suite.case("ten thousand files are one mount, in little memory")
+def _():
+    caisson, path = Caisson(), scratch.directory("many")
+    write(path, {f"d{number % 100}/f{number}": str(number) for number in range(10000)})
+    argv = caisson.command("run", "--input", f"{path}:/box/app", "--", "/bin/sh", "-c", "find /box/app -type f | wc -l")
+    for _ in range(2):
+        done = subprocess.run(["/usr/bin/prlimit", "--nofile=256:4096", "--as=268435456", "--", *argv], capture_output=True,
+                              env=caisson.environment(), check=False)
+        equal((done.returncode, done.stdout), (0, b"10000\n"), done.stderr)
+    equal(len(trees(caisson)), 1)
 
 
 if __name__ == "__main__":

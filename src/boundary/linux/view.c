@@ -19,6 +19,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "artifact/tree.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "boundary/linux/skeleton.h"
@@ -220,12 +221,14 @@ static int add_input(struct view *view, const struct plan_input *input, struct s
 {
 	FD_AUTO int object = -1;
 	int64_t size;
-	int rc = store_get_checked(store, &input->digest, &object, &size, err);
+	bool tree = input->kind == PLAN_INPUT_TREE;
+	int rc = tree ? store_get_tree(store, &input->digest, &object, &size, err) :
+	                store_get_checked(store, &input->digest, &object, &size, err);
 	if (rc < 0)
 		return err_context(err, rc, "input %s", input->target);
 	if (size != input->size_bytes)
 		return err_set(err, ERR_DAMAGED, "input %s: size differs from the plan", input->target);
-	if ((rc = skeleton_place(view->work, input->target + 1, false, err)) < 0)
+	if ((rc = skeleton_place(view->work, input->target + 1, tree, err)) < 0)
 		return err_context(err, rc, "input %s", input->target);
 	unsigned flags = VIEW_READ_ONLY | VIEW_NO_DEVICES | (input->mode & 0111 ? 0 : VIEW_NO_EXEC);
 	return add_clone(view, object, "", input->target + 1, flags, err);

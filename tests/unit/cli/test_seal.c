@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "artifact/tree.h"
 #include "base/fd.h"
 #include "cli/seal.h"
 
@@ -145,8 +146,7 @@ static void what_is_no_regular_file_is_refused_by_name(void **state)
 		const char *name, *words;
 		int code;
 	} cases[] = {
-		{"dir", "directories come with a later version", ERR_UNSUPPORTED},
-		{"fifo", "is not a regular file", ERR_INVALID},
+		{"fifo", "is neither a regular file nor a directory", ERR_INVALID},
 		{"nosuch", "cannot be read", ERR_NOT_FOUND},
 	};
 
@@ -162,6 +162,25 @@ static void what_is_no_regular_file_is_refused_by_name(void **state)
 		assert_non_null(strstr(scene.err.text, "/box/in"));
 		tear_down(&scene);
 	}
+}
+
+static void a_directory_is_a_tree_with_a_store_or_without(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	set_up(&scene);
+	input_from(&scene, "dir");
+	assert_int_equal(seal(&scene, NULL), 0);
+
+	struct digest digest = scene.sealed.plan.inputs[0].digest;
+
+	seal_done(&scene.sealed);
+	assert_int_equal(seal(&scene, scene.store), 0);
+	assert_int_equal(scene.sealed.plan.inputs[0].kind, PLAN_INPUT_TREE);
+	assert_true(digest_equal(&digest, &scene.sealed.plan.inputs[0].digest));
+	assert_int_equal(store_check_tree(scene.store, &digest, NULL), 0);
+	tear_down(&scene);
 }
 
 /* /dev/zero has no end: a stdin is bounded whatever it comes from. */
@@ -199,6 +218,7 @@ int main(void)
 		cmocka_unit_test(text_and_stdin_are_sealed_too),
 		cmocka_unit_test(a_digest_must_be_in_the_store),
 		cmocka_unit_test(what_is_no_regular_file_is_refused_by_name),
+		cmocka_unit_test(a_directory_is_a_tree_with_a_store_or_without),
 		cmocka_unit_test(stdin_is_bounded),
 		cmocka_unit_test(without_a_store_there_are_digests_alone),
 	};

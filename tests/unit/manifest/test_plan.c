@@ -287,6 +287,18 @@ static int parse_altered(const char *from, const char *to, struct err *err)
 	return r;
 }
 
+/* A file has no kind, as in plans of the time before there were trees. */
+static void an_input_is_a_file_or_a_tree(void **state)
+{
+	(void)state;
+	struct err err = ERR_INIT;
+
+	assert_int_equal(parse_altered("\"mode\":\"0444\"", "\"kind\":\"tree\",\"mode\":\"0444\"", &err), 0);
+	assert_int_equal(parse_altered("\"mode\":\"0444\"", "\"kind\":\"file\",\"mode\":\"0444\"", &err), ERR_DAMAGED);
+	assert_int_equal(parse_altered("\"mode\":\"0444\"", "\"kind\":\"disk\",\"mode\":\"0444\"", &err), ERR_INVALID);
+	assert_non_null(strstr(err.text, "$.units[0].inputs[0].kind"));
+}
+
 static void a_plan_that_was_not_written_by_us_is_refused(void **state)
 {
 	(void)state;
@@ -375,6 +387,7 @@ int main(void)
 		cmocka_unit_test(only_the_hosts_own_root_is_curated),
 		cmocka_unit_test(the_canonical_form_is_golden),
 		cmocka_unit_test(a_plan_reads_back_as_it_was_written),
+		cmocka_unit_test(an_input_is_a_file_or_a_tree),
 		cmocka_unit_test(a_plan_that_was_not_written_by_us_is_refused),
 		cmocka_unit_test(a_plan_is_no_longer_than_one_message),
 		cmocka_unit_test(other_inputs_than_the_manifests_are_refused),

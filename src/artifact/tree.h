@@ -1,0 +1,34 @@
+/* tree.h - directories in the store: sealed as a listing whose digest names them, and laid out once to be shown whole.
+ *
+ * The listing is canonical JSON, an array with a directory before what is in it and names sorted by their bytes:
+ *   {"kind":"dir","path":P}  {"kind":"file","mode":"0444"|"0555","path":P,"sha256":D,"size_bytes":N}  {"kind":"link","path":P,"target":T}
+ * P and T are spelled as artifacts' paths are (name.h). DIR/trees/abcdef…: the copy that belongs to it (docs/adr/0011). */
+#pragma once
+
+#include <stdint.h>
+
+#include "artifact/store.h"
+
+enum {
+	TREE_ENTRIES_MAX = 100 * 1000,
+	TREE_DEPTH_MAX = 64,
+	TREE_LISTING_MAX = 64 * 1024 * 1024,
+};
+
+/* Reads the directory (a descriptor that can be read) and all that is in it; links are read, never followed. The digest is of the
+ * listing, *ret_size the bytes of all files. ERR_INVALID names what may not be in a tree: another kind of file, or a link that is
+ * absolute or could leave the tree; ERR_CONFLICT what changed meanwhile; ERR_LIMIT. */
+int tree_digest(int dir, int64_t max_bytes, struct digest *ret, int64_t *ret_size, struct err *err);
+
+/* Also stores the listing and lays the tree out, both durable. A tree that is there already is kept. */
+int store_put_tree(struct store *store, int dir, int64_t max_bytes, struct digest *ret, int64_t *ret_size, struct err *err);
+
+/* Opens a tree's copy; it is read whole unless each name in it is by device, inode, size, mode and ctime the very file that was found
+ * right before. ERR_NOT_FOUND, ERR_DAMAGED. */
+int store_get_tree(struct store *store, const struct digest *digest, int *ret_fd, int64_t *ret_size, struct err *err);
+/* Reads it whole. */
+int store_check_tree(struct store *store, const struct digest *digest, struct err *err);
+
+/* Within a sweep: a tree, and whatever a killed store_put_tree left in DIR/tmp. ERR_NOT_FOUND. */
+int store_remove_tree(struct store *store, const struct digest *digest, struct err *err);
+int store_remove_unfinished(struct store *store, struct err *err);
