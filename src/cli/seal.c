@@ -19,7 +19,7 @@ void seal_done(struct sealed *sealed)
 	*sealed = (struct sealed){0};
 }
 
-static int digest_fd(int fd, struct plan_input *ret, struct err *err)
+static int digest_fd(int fd, int64_t max_bytes, struct plan_input *ret, struct err *err)
 {
 	char piece[PIECE_BYTES];
 	int64_t size = 0;
@@ -28,7 +28,7 @@ static int digest_fd(int fd, struct plan_input *ret, struct err *err)
 
 	if (!hasher)
 		return err_set(err, ERR_NO_MEMORY, "out of memory");
-	while (size <= SEAL_MAX_BYTES && (got = fd_read_full(fd, piece, sizeof(piece))) > 0) {
+	while (size <= max_bytes && (got = fd_read_full(fd, piece, sizeof(piece))) > 0) {
 		hasher_add(hasher, piece, (size_t)got);
 		size += got;
 	}
@@ -36,17 +36,17 @@ static int digest_fd(int fd, struct plan_input *ret, struct err *err)
 	hasher_free(hasher);
 	if (got < 0)
 		return err_sys(err, (int)-got, "read");
-	if (size > SEAL_MAX_BYTES)
-		return err_set(err, ERR_LIMIT, "more than %lld bytes", (long long)SEAL_MAX_BYTES);
+	if (size > max_bytes)
+		return err_set(err, ERR_LIMIT, "more than %lld bytes", (long long)max_bytes);
 	ret->size_bytes = size;
 	return 0;
 }
 
-static int seal_fd(struct store *store, int fd, struct plan_input *ret, struct err *err)
+static int seal_fd(struct store *store, int fd, int64_t max_bytes, struct plan_input *ret, struct err *err)
 {
 	if (!store)
-		return digest_fd(fd, ret, err);
-	return store_put_fd(store, fd, SEAL_MAX_BYTES, true, &ret->digest, &ret->size_bytes, err);
+		return digest_fd(fd, max_bytes, ret, err);
+	return store_put_fd(store, fd, max_bytes, true, &ret->digest, &ret->size_bytes, err);
 }
 
 static int seal_directory(struct store *store, int dir, struct plan_input *ret, struct err *err)
@@ -69,20 +69,20 @@ static int seal_source(struct store *store, const char *source, struct plan_inpu
 		return seal_directory(store, fd, ret, err);
 	if (!S_ISREG(status.st_mode))
 		return err_set(err, ERR_INVALID, "is neither a regular file nor a directory");
-	return seal_fd(store, fd, ret, err);
+	return seal_fd(store, fd, SEAL_MAX_BYTES, ret, err);
 }
 
 /* Standard input may also come from a pipe or a device: it is one stream, and it is bounded. */
 static int seal_stdin_source(struct store *store, const char *source, struct plan_input *ret, struct err *err)
 {
 	if (strcmp(source, "-") == 0)
-		return seal_fd(store, STDIN_FILENO, ret, err);
+		return seal_fd(store, STDIN_FILENO, SEAL_STDIN_MAX_BYTES, ret, err);
 
 	FD_AUTO int fd = open(source, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
 	if (fd < 0)
 		return err_sys(err, errno, "cannot be read");
-	return seal_fd(store, fd, ret, err);
+	return seal_fd(store, fd, SEAL_STDIN_MAX_BYTES, ret, err);
 }
 
 static int seal_text(struct store *store, const struct manifest_input *input, struct plan_input *ret, struct err *err)

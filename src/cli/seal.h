@@ -6,7 +6,8 @@
 #include "manifest/manifest.h"
 #include "manifest/plan.h"
 
-#define SEAL_MAX_BYTES (INT64_C(1) << 30) /* of one input, and of stdin */
+#define SEAL_MAX_BYTES (INT64_C(8) << 30)       /* of one input; of a directory all files together */
+#define SEAL_STDIN_MAX_BYTES (INT64_C(1) << 30) /* what comes from a pipe has no size to refuse it by before */
 
 struct sealed {
 	struct plan_sealed plan; /* as the plan compiler wants it; points into this struct's memory */
