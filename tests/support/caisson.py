@@ -59,6 +59,12 @@ class Result:
                 f"  guest stdout {self.guest_stdout[:600]!r}\n  guest stderr {self.guest_stderr[:300]!r}")
 
 
+def sanitized():
+    """Was the program built with AddressSanitizer?"""
+    with open(BIN, "rb") as file:
+        return b"__asan_init" in file.read()
+
+
 def signal_number(name):
     import signal  # pylint: disable=import-outside-toplevel
     return getattr(signal, name).value

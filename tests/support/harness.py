@@ -40,6 +40,7 @@ def patience(amount):
 
 def equal(got, expected, what=""):
     if got != expected:
+        what = what.decode(errors="backslashreplace") if isinstance(what, bytes) else what
         raise AssertionError(f"{what + ': ' if what else ''}expected {expected!r}, got {got!r}")
 
 
