@@ -105,6 +105,10 @@ struct boundary_usage {
 	bool space_full;                        /* work or output space was found full at the end */
 };
 
+#define BOUNDARY_USAGE_UNKNOWN \
+	((struct boundary_usage){.cpu_user_ns = -1, .cpu_system_ns = -1, .cpu_total_ns = -1, .memory_peak_bytes = -1, \
+	                         .memory_peak_anon_sampled_bytes = -1, .pids_peak = -1, .oom_kills = -1})
+
 /* The slots. All return 0 or a negative err_code. `b` is what the provider's open gave. */
 struct boundary_ops {
 	/* Must: set every limit of the plan and read it back; check the inputs' digests; make private work and output places.

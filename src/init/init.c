@@ -21,7 +21,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -237,11 +236,6 @@ static void obey(struct init *init)
 	}
 }
 
-static int64_t in_us(struct timeval time)
-{
-	return (int64_t)time.tv_sec * 1000000 + time.tv_usec;
-}
-
 static void reap(struct init *init)
 {
 	struct signalfd_siginfo ignored;
@@ -250,16 +244,14 @@ static void reap(struct init *init)
 	int64_t at_ns = now_ns();
 	for (;;) {
 		int status;
-		struct rusage usage;
-		pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &usage);
+		pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
 		if (pid <= 0)
 			return;
 		if (pid != init->main_pid)
 			continue;
 		init->main_pid = -1;
 		init_report(&(struct init_report){.kind = INIT_REPORT_EXITED, .wait_status = status, .launched_ns = init->launched_ns,
-		        .exited_ns = at_ns, .user_us = in_us(usage.ru_utime), .system_us = in_us(usage.ru_stime),
-		        .max_rss_kib = usage.ru_maxrss});
+		        .exited_ns = at_ns});
 	}
 }
 

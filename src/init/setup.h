@@ -78,7 +78,6 @@ struct init_report {
 	uint32_t attested;
 	int32_t wait_status;       /* EXITED: as waitpid(2) gives it */
 	int64_t launched_ns, exited_ns; /* EXITED: CLOCK_MONOTONIC */
-	int64_t user_us, system_us, max_rss_kib; /* EXITED: of main and the children that it waited for */
 };
 
 enum init_command_kind {

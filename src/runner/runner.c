@@ -11,15 +11,7 @@
 
 void drive_init(struct drive *drive)
 {
-	drive->usage = (struct boundary_usage){
-		.cpu_user_ns = -1,
-		.cpu_system_ns = -1,
-		.cpu_total_ns = -1,
-		.memory_peak_bytes = -1,
-		.memory_peak_anon_sampled_bytes = -1,
-		.pids_peak = -1,
-		.oom_kills = -1,
-	};
+	drive->usage = BOUNDARY_USAGE_UNKNOWN;
 	drive->admitted_at_ms = drive->launched_at_ms = drive->exited_at_ms = -1;
 	drive->drain_ms = drive->cleanup_took_ms = drive->wall_ns = -1;
 	drive->settle_at_ns = drive->grace_at_ns = drive->give_up_at_ns = INT64_MAX;

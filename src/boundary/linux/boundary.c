@@ -120,7 +120,7 @@ static int cleanup(struct boundary *base, struct boundary_usage *ret, struct err
 {
 	struct linux_boundary *boundary = self(base);
 	if (boundary->phase == LINUX_NEW) {
-		*ret = (struct boundary_usage){-1, -1, -1, -1, -1, -1, -1, 0, false};
+		*ret = BOUNDARY_USAGE_UNKNOWN;
 		boundary->phase = LINUX_CLEANED;
 		return 0;
 	}

@@ -42,26 +42,19 @@ static int reap_init(struct linux_boundary *boundary, int64_t deadline_ns, struc
 		break;
 	}
 	boundary->init_reaped = true;
-	/* __WALL-like by pidfd; somebody else may have reaped it only if we are not its parent, which cannot be. */
 	if (waitid(P_PIDFD, (id_t)boundary->init_pidfd, &ignored, WEXITED) != 0 && errno != ECHILD)
 		return err_sys(err, errno, "waitid");
 	fd_close(&boundary->init_pidfd);
 	return 0;
 }
 
-static void no_usage(struct boundary_usage *usage)
-{
-	*usage = (struct boundary_usage){-1, -1, -1, -1, -1, -1, -1, 0, false};
-}
-
 int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, struct err *err)
 {
-	struct boundary_usage usage;
+	struct boundary_usage usage = BOUNDARY_USAGE_UNKNOWN;
 	int64_t deadline_ns = clock_mono_ns() + boundary->spec.plan->limits.cleanup_ms * NS_PER_MS;
 	int rc = FAULT("linux.cleanup");
 	if (rc < 0)
 		return err_set(err, rc, "cleanup: fault point");
-	no_usage(&usage);
 	linux_kill_unit(boundary);
 	if ((rc = reap_init(boundary, deadline_ns, err)) < 0)
 		return rc;

@@ -70,7 +70,6 @@ struct linux_boundary {
 	bool terminating, exited, init_reaped;
 	bool wall_reported, cpu_reported, memory_reported, output_reported;
 	int exec_error;              /* errno that main reported, or 0 */
-	struct init_report exit;     /* when exited */
 	int survivors;
 };
 

@@ -84,7 +84,6 @@ static void main_exited(struct linux_boundary *boundary, const struct init_repor
 {
 	int status = report->wait_status;
 	boundary->exited = true;
-	boundary->exit = *report;
 	*ret = (struct boundary_event){
 		.kind = BOUNDARY_MAIN_EXITED,
 		.at_ns = report->exited_ns,
@@ -171,6 +170,8 @@ static int cpu_timer_fired(struct linux_boundary *boundary, struct boundary_even
 	if (read(boundary->cpu_timer, &ignored, sizeof(ignored)) < 0)
 		return 0;
 	int64_t used = cgroups_cpu_ns(&boundary->groups);
+	if (used < 0) /* a counter that cannot be read is a limit that is not kept */
+		return err_set(err, ERR_UNVERIFIED, "the CPU time of the guest's group cannot be read");
 	if (used < cpu_limit_ns(boundary))
 		return arm_cpu_timer(boundary, err);
 	boundary->cpu_reported = true;
