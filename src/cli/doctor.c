@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/page.h"
-#include "cli/trial.h"
+#include "keeper/trial.h"
 #include "cli/wiring.h"
 
 struct findings {

@@ -5,12 +5,12 @@
 
 #include "admission/admission.h"
 #include "cli/cli.h"
-#include "cli/host.h"
+#include "keeper/host.h"
 #include "cli/manifest_file.h"
 #include "cli/outcome.h"
 #include "cli/output.h"
 #include "cli/passthrough.h"
-#include "cli/seal.h"
+#include "keeper/seal.h"
 #include "cli/signals.h"
 #include "cli/wiring.h"
 

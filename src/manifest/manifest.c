@@ -257,6 +257,15 @@ int manifest_parse(const char *text, size_t length, struct manifest **ret, struc
 	return 0;
 }
 
+int manifest_labels(const struct manifest *manifest, struct buf *ret, struct err *err)
+{
+	JSON_AUTO json_t *labels = json_object();
+	for (size_t i = 0; i < manifest->label_count; i++)
+		if (json_object_set_new(labels, manifest->labels[i].key, json_string(manifest->labels[i].value)) < 0)
+			return err_set(err, ERR_NO_MEMORY, "out of memory for labels");
+	return json_canonical(labels, ret, err);
+}
+
 static void free_input(struct manifest_input *input)
 {
 	free(input->source);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/digest.h"
 #include "base/error.h"
 
@@ -99,6 +100,9 @@ int manifest_parse(const char *text, size_t length, struct manifest **ret, struc
 void manifest_free(struct manifest *manifest);
 static inline void manifest_free_p(struct manifest **manifest) { manifest_free(*manifest); }
 #define MANIFEST_AUTO __attribute__((cleanup(manifest_free_p)))
+
+/* Its labels as a canonical JSON object, appended. */
+int manifest_labels(const struct manifest *manifest, struct buf *ret, struct err *err);
 
 /* A valid manifest with every field and its default, pretty-printed, for `caisson manifest template`. Static text. */
 const char *manifest_template(void);

@@ -1,5 +1,5 @@
 /* host.c - reads the facts of this host. */
-#include "cli/host.h"
+#include "keeper/host.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* trial.c - a whole no-op run through a boundary: every step tried for real on this host. */
-#include "cli/trial.h"
+#include "keeper/trial.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "capture/capture.h"
-#include "cli/host.h"
+#include "keeper/host.h"
 #include "manifest/plan.h"
 
 enum { TRIAL_MS = 10 * 1000, TRIAL_OUTPUT_MAX = 4096 };

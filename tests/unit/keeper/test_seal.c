@@ -16,7 +16,7 @@
 
 #include "artifact/tree.h"
 #include "base/fd.h"
-#include "cli/seal.h"
+#include "keeper/seal.h"
 
 enum { PATH_SIZE = 128, DOCUMENT_SIZE = 1024, TREE_FDS = 16 };
 

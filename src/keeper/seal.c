@@ -1,5 +1,5 @@
 /* seal.c - seals the inputs of a run. */
-#include "cli/seal.h"
+#include "keeper/seal.h"
 
 #include <errno.h>
 #include <fcntl.h>
