@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/object.h"
-#include "cli/page.h"
+#include "print/page.h"
 
 /* In the spelling of receipts, which has no line breaks and no controls: a line is an artifact, on a terminal or not. */
 static int print_text_list(const struct artifact_list *list, struct err *err)

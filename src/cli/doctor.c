@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/page.h"
-#include "keeper/trial.h"
 #include "cli/wiring.h"
+#include "keeper/trial.h"
+#include "print/output.h"
+#include "print/page.h"
 
 struct findings {
 	struct page page;

@@ -4,11 +4,11 @@
 
 #include "artifact/name.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/page.h"
-#include "cli/units.h"
 #include "cli/wiring.h"
 #include "keeper/storage.h"
+#include "print/output.h"
+#include "print/page.h"
+#include "print/units.h"
 
 struct findings {
 	struct page page;

@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/page.h"
-#include "cli/units.h"
 #include "cli/wiring.h"
 #include "keeper/storage.h"
+#include "print/output.h"
+#include "print/page.h"
+#include "print/units.h"
 
 static int print_result(const struct sweep_result *result, const struct options *options, struct err *err)
 {

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "print/output.h"
 
 enum { HELP_MAX = 16 * 1024, NAME_COLUMN = 32 };
 

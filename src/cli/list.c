@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/page.h"
 #include "cli/wiring.h"
+#include "print/output.h"
+#include "print/page.h"
 
 enum { LIST_DEFAULT = 50, LIST_MAX = 100 * 1000 };
 

@@ -4,8 +4,8 @@
 
 #include "cli/cli.h"
 #include "cli/object.h"
-#include "cli/output.h"
 #include "cli/wiring.h"
+#include "print/output.h"
 
 static void free_bytes(void **bytes)
 {

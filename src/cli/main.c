@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "print/output.h"
 
 enum { HEAP_STEP_BYTES = 1 << 20 }; /* the heap grows in steps of this: a run needs about one, and asked the kernel for 18 small ones */
 

@@ -4,11 +4,11 @@
 
 #include "admission/admission.h"
 #include "cli/cli.h"
-#include "keeper/host.h"
 #include "cli/manifest_file.h"
-#include "cli/output.h"
-#include "cli/page.h"
+#include "keeper/host.h"
 #include "keeper/seal.h"
+#include "print/output.h"
+#include "print/page.h"
 
 static int validate(const struct options *options, struct err *err)
 {

@@ -3,8 +3,8 @@
 
 #include "artifact/list.h"
 #include "artifact/store.h"
-#include "cli/output.h"
 #include "cli/wiring.h"
+#include "print/output.h"
 
 /* Checks the whole object first, then writes it. store may be NULL: ERR_NOT_FOUND. output_finish is the caller's. */
 int object_write(struct store *store, const struct digest *digest, struct output *output, struct err *err);

@@ -1,6 +1,6 @@
 /* option_table.c - the one table of options: name, the subcommands that know it, what it sets, what the help says. */
 #include "cli/options.h"
-#include "cli/units.h"
+#include "print/units.h"
 
 static int set_flag(struct options *options, const struct option_row *row, const char *value, struct err *err)
 {

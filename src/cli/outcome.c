@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/page.h"
-#include "cli/report.h"
+#include "print/output.h"
+#include "print/page.h"
+#include "print/report.h"
 
 static int print_provisional(const struct keeper_result *result, struct err *err)
 {

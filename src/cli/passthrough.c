@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cli/output.h"
+#include "print/output.h"
 
 enum { STREAMS = 2, THREAD_STACK_BYTES = 256 * 1024 };
 

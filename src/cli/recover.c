@@ -2,9 +2,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/page.h"
 #include "cli/wiring.h"
+#include "print/output.h"
+#include "print/page.h"
 
 /* Lines appear as they happen: a recovery may take its time. */
 static void say_line(void *context, const char *run_id, const char *line)

@@ -5,14 +5,14 @@
 
 #include "admission/admission.h"
 #include "cli/cli.h"
-#include "keeper/host.h"
 #include "cli/manifest_file.h"
 #include "cli/outcome.h"
-#include "cli/output.h"
 #include "cli/passthrough.h"
-#include "keeper/seal.h"
 #include "cli/signals.h"
 #include "cli/wiring.h"
+#include "keeper/host.h"
+#include "keeper/seal.h"
+#include "print/output.h"
 
 /* What one run holds on to. Freed in the opposite order. */
 struct session {

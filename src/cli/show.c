@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/page.h"
-#include "cli/report.h"
 #include "cli/wiring.h"
+#include "print/output.h"
+#include "print/page.h"
+#include "print/report.h"
 
 static void free_text(char **text)
 {

@@ -10,9 +10,9 @@
 
 #include "base/fd.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/page.h"
 #include "cli/wiring.h"
+#include "print/output.h"
+#include "print/page.h"
 
 struct findings {
 	struct page page;

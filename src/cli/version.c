@@ -2,10 +2,10 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
 #include "evidence/receipt.h"
 #include "manifest/manifest.h"
 #include "manifest/plan.h"
+#include "print/output.h"
 
 static int print_versions(struct err *err)
 {

@@ -13,11 +13,11 @@
 #include "base/fd.h"
 #include "boundary/linux/linux.h"
 #include "boundary/recording/recording.h"
-#include "cli/output.h"
 #include "cli/places.h"
 #include "evidence/record.h"
 #include "ledger/ledger_dir.h"
 #include "ledger/sqlite/sqlite_ledger.h"
+#include "print/output.h"
 
 #define STORE_DIR "store"
 #define LEDGER_FILE "ledger.db"

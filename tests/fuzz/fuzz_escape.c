@@ -1,7 +1,7 @@
 /* fuzz_escape.c - whatever a guest writes and however it arrives in pieces, a terminal is shown no control character. */
 #include "fuzz.h"
 
-#include "cli/escape.h"
+#include "print/escape.h"
 
 static void check(const struct buf *shown)
 {

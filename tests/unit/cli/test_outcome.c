@@ -10,7 +10,7 @@
 #include <signal.h>
 
 #include "cli/outcome.h"
-#include "cli/report.h"
+#include "print/report.h"
 
 static int status_of(struct verdict verdict, bool provisional, int first_signal)
 {

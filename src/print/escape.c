@@ -1,5 +1,5 @@
 /* escape.c - escapes what a terminal would obey. */
-#include "cli/escape.h"
+#include "print/escape.h"
 
 #include <stdbool.h>
 #include <stdint.h>

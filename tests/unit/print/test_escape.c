@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/escape.h"
+#include "print/escape.h"
 
 enum { TEXT_MAX = 8192 };
 

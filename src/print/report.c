@@ -1,10 +1,10 @@
 /* report.c - makes text for people out of verdicts and receipts. A field that is not there (in a receipt of an older version) is
  * shown as unknown. */
-#include "cli/report.h"
+#include "print/report.h"
 
 #include <inttypes.h>
 
-#include "cli/units.h"
+#include "print/units.h"
 
 enum { LABEL_COLUMN = 10 };
 

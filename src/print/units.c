@@ -1,5 +1,5 @@
 /* units.c - reads and writes sizes, times and counts. */
-#include "cli/units.h"
+#include "print/units.h"
 
 #include <inttypes.h>
 #include <stdio.h>

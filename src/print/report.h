@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "cli/page.h"
+#include "print/page.h"
 
 /* "VERDICT: REASON: DETAIL (run-…)", without what is empty. */
 void report_line(struct page *page, const char *run_id, const char *verdict, const char *reason, const char *detail);

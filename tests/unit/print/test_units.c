@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/units.h"
+#include "print/units.h"
 
 #define refused(call, words)                                                                                                       \
 	do {                                                                                                                       \

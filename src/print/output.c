@@ -1,5 +1,5 @@
 /* output.c - writes to the caller's descriptors. */
-#include "cli/output.h"
+#include "print/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

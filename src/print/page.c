@@ -1,11 +1,11 @@
 /* page.c - text in the making. */
-#include "cli/page.h"
+#include "print/page.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/output.h"
+#include "print/output.h"
 
 void page_done(struct page *page)
 {

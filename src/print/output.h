@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "cli/escape.h"
+#include "print/escape.h"
 
 enum {
 	OUTPUT_CHUNK = 16 * 1024,           /* bytes escaped at a time */
