@@ -117,6 +117,8 @@ int store_copy_and_hash(int in, int out, int64_t max_bytes, struct digest *ret, 
 		ssize_t got = fd_read_full(in, piece, sizeof(piece));
 		if (got < 0)
 			result = err_sys(err, (int)-got, "read");
+		else if ((result = FAULT_ERR("store.copying", err)) < 0)
+			break;
 		else if (got > max_bytes - size)
 			result = err_set(err, ERR_LIMIT, "more than %lld bytes", (long long)max_bytes);
 		else if (got > 0 && out >= 0 && (result = fd_write_all(out, piece, (size_t)got)) < 0)
@@ -260,7 +262,11 @@ static int commit(struct store *store, int fd, const struct digest *digest, int6
 {
 	if (fdatasync(fd) < 0)
 		return err_sys(err, errno, "sync an object");
+	int fault = FAULT_ERR("store.synced", err);
+	if (fault < 0)
+		return fault;
 	int linked = link_object(store, fd, digest, err);
+	(void)FAULT("store.named");
 	if (linked == 0)
 		return present(store, digest, size, err);
 	struct stat status;

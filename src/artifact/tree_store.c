@@ -244,6 +244,8 @@ static int lay_out(struct store *store, int dir, struct tree_reading *reading, s
 		return fd;
 	int result = tree_read(dir, fd, reading, err);
 	if (result == 0)
+		result = FAULT_ERR("store.laid_out", err);
+	if (result == 0)
 		result = name_tree(store, fd, unfinished, &reading->digest, err);
 	int removed = remove_all(store->tmp, unfinished, 0, result < 0 ? NULL : err); /* nothing when it has its name */
 	return result < 0 ? result : removed;

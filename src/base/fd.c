@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 enum {
 	READ_CHUNK_BYTES = 16 * 1024,
 	OPEN_TRIES_MAX = 32, /* openat2 says EAGAIN when a rename elsewhere raced with its walk */
@@ -36,7 +37,10 @@ int fd_take(int *fd)
 int fd_write_all(int fd, const void *bytes, size_t count)
 {
 	const char *at = bytes;
+	int fault = FAULT("fd.write");
 
+	if (fault < 0)
+		return fault == ERR_NO_SPACE ? -ENOSPC : -EIO;
 	while (count > 0) {
 		ssize_t n = write(fd, at, count);
 		if (n < 0 && errno == EINTR)

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 
 enum { PIECE_BYTES = 64 * 1024 }; /* one read, and one piece handed to a sink */
@@ -124,6 +125,9 @@ static void notify(const struct capture *capture)
 int capture_write(struct capture *capture, const void *bytes, size_t count, struct err *err)
 {
 	const char *from = bytes;
+	int fault = FAULT_ERR("capture.write", err);
+	if (fault < 0)
+		return fault;
 	capture->settled = true;
 	while (count > 0) {
 		int64_t offset = 0, room = place(capture, &offset);

@@ -5,6 +5,7 @@
 
 #include "artifact/store.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/json.h"
 #include "capture/capture.h"
 #include "keeper/attempt.h"
@@ -83,8 +84,11 @@ static int accept_run(struct once *once, struct err *err)
 	if (result < 0)
 		return result;
 	struct ledger *ledger = once->keeper->ledger;
-	result = ledger->ops->accept(ledger, &once->run, &once->attempt.row, records.list, records.count, false, err);
+	result = FAULT_ERR("run.accepting", err);
+	if (result == 0)
+		result = ledger->ops->accept(ledger, &once->run, &once->attempt.row, records.list, records.count, false, err);
 	store_release(once->keeper->store); /* from here on the ledger names the inputs */
+	(void)FAULT("run.accepted");
 	return result;
 }
 

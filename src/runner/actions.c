@@ -116,6 +116,7 @@ static enum drive_came terminate(struct drive *drive)
 
 static enum drive_came kill_unit(struct drive *drive)
 {
+	(void)FAULT("run.killing");
 	(void)drive->boundary->ops->kill(drive->boundary, NULL);
 	drive->grace_at_ns = INT64_MAX;
 	drive->give_up_at_ns = drive_now(drive) + drive->plan->limits.cleanup_ms * NS_PER_MS;
@@ -191,6 +192,7 @@ static enum drive_came recover(struct drive *drive, struct life_event *ret, stru
 	int rc = drive_append(drive, err); /* the intent: recovery_started */
 	if (rc < 0)
 		return CAME_FAILURE;
+	(void)FAULT("recover.started");
 	struct err failure = ERR_INIT;
 	struct boundary_identity identity = drive_identity(drive);
 	int survivors = 0;

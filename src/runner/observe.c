@@ -24,6 +24,7 @@ enum drive_came drive_hear(struct drive *drive, struct life_event *ret, struct e
 		bool sealed; /* not by anybody else: we hold the lease */
 		if (drive->ledger->ops->request_cancel(drive->ledger, drive->attempt.run_id, &sealed, err) < 0)
 			return CAME_FAILURE;
+		(void)FAULT("run.cancelled");
 	}
 	drive->heard++; /* one at a time: the first terminates, the second kills */
 	*ret = cancel_event(drive);

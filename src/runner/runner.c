@@ -1,9 +1,10 @@
 /* runner.c - the conveyor: an action of the lifecycle is performed, what came of it is stepped and recorded, until the seal.
  *
  * Fault points, each between an effect and its observation: run.preparing (prepare is done), run.suspended, run.enrolled,
- * run.intent (the intent is durable, the gate shut), run.launched (the gate is open), run.exited (main has exited), run.drained,
- * run.cleaning (cleanup is done), run.cleaned (verified empty), run.collected (the outputs are in the store), run.seal (all is
- * ready for the seal's transaction), run.sealed (it is committed); recover.cleaned (a recovery has verified it empty). */
+ * run.intent (the intent is durable, the gate shut), run.launched (the gate is open), run.cancelled (a cancellation is durable),
+ * run.killing (a limit was hit or a grace is over), run.exited (main has exited), run.drained, run.cleaning (cleanup is done),
+ * run.cleaned (verified empty), run.collected (the outputs are in the store), run.seal (all is ready for the seal's transaction),
+ * run.sealed (it is committed); recover.started (a recovery has said so), recover.cleaned (and has verified it empty). */
 #include "runner/drive.h"
 
 #include <stdlib.h>

@@ -52,7 +52,7 @@ static int prepare(struct boundary *base, const struct boundary_spec *spec, stru
 		return boundary->network;
 	linux_take_base(boundary->provider, spec->plan, &boundary->view);
 	rc = view_make(&boundary->view, spec->plan, spec->store, &boundary->ids, err);
-	return rc < 0 ? err_context(err, rc, "view") : 0;
+	return rc < 0 ? err_context(err, rc, "view") : FAULT_ERR("linux.viewed", err);
 }
 
 static int create_suspended(struct boundary *base, struct evidence_list *evidence, struct err *err)

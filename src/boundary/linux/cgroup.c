@@ -180,6 +180,8 @@ static int set_limits(struct cgroups *groups, const struct plan_limits *limits, 
 	snprintf(pids, sizeof(pids), "%" PRId64, limits->pids);
 	int rc = limit_memory(groups, limits->memory_bytes, evidence, err);
 	if (rc == 0)
+		rc = FAULT_ERR("linux.limited", err);
+	if (rc == 0)
 		rc = apply(groups, &(struct setting){CONTROLLER_PIDS, "limit.pids", "pids.max", pids, pids}, evidence, err);
 	if (rc == 0 && groups->used[CONTROLLER_CPU])
 		rc = limit_cpus(groups, limits->cpus_centi, evidence, err);
@@ -196,6 +198,8 @@ int cgroups_make(struct cgroups *groups, const struct plan_limits *limits, struc
 			               controller_name((enum controller)i), controller_name((enum controller)i));
 	}
 	if (groups->host->unified && (rc = make_unified(groups, err)) < 0)
+		return rc;
+	if ((rc = FAULT_ERR("linux.grouped", err)) < 0)
 		return rc;
 	for (int i = 0; i < CONTROLLER_COUNT; i++)
 		if (groups->used[i] && !groups->host->controllers[i].v2 &&

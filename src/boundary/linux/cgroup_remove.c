@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 
 enum { MEMBERS_TEXT_MAX = 1024 * 1024, KILL_BATCH = 64, BACKOFF_FIRST_MS = 1, BACKOFF_MAX_MS = 64 };
@@ -158,6 +159,7 @@ static int kill_unified(int top, int64_t deadline_ns, int *survivors)
 	int rc = fd_write_text(top, "cgroup.kill", "1");
 	if (rc < 0)
 		return rc;
+	(void)FAULT("linux.group_killed");
 	while (populated(top)) {
 		int left = time_left_ms(deadline_ns);
 		if (left == 0)
@@ -192,6 +194,7 @@ static int destroy_in(int parent, const char *name, bool unified, int64_t deadli
 	if (group < 0)
 		return group;
 	int rc = unified ? kill_unified(group, deadline_ns, survivors) : kill_legacy(group, deadline_ns, survivors);
+	(void)FAULT("linux.group_emptied");
 	if (rc == 0 && unified && ((rc = remove_group(group, "guest", deadline_ns)) < 0 ||
 	                           (rc = remove_group(group, "init", deadline_ns)) < 0))
 		return rc;

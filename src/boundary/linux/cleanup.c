@@ -24,6 +24,7 @@ void linux_kill_unit(struct linux_boundary *boundary)
 	boundary->survivors = alive > 0 ? alive - (boundary->exited ? 0 : 1) : 0;
 	if (boundary->init_pidfd >= 0)
 		pidfd_send_signal(boundary->init_pidfd, SIGKILL, NULL, 0);
+	(void)FAULT("linux.killed");
 }
 
 static int reap_init(struct linux_boundary *boundary, int64_t deadline_ns, struct err *err)
@@ -56,7 +57,7 @@ int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, s
 	if (rc < 0)
 		return err_set(err, rc, "cleanup: fault point");
 	linux_kill_unit(boundary);
-	if ((rc = reap_init(boundary, deadline_ns, err)) < 0)
+	if ((rc = reap_init(boundary, deadline_ns, err)) < 0 || (rc = FAULT_ERR("linux.reaped", err)) < 0)
 		return rc;
 	if (boundary->phase >= LINUX_LAUNCHED)
 		cgroups_read_usage(&boundary->groups, &usage);

@@ -461,6 +461,8 @@ int linux_spawn(struct linux_boundary *boundary, struct err *err)
 	if (rc == 0)
 		rc = clone_init(boundary, &handover, err);
 	if (rc == 0)
+		rc = FAULT_ERR("linux.cloned", err);
+	if (rc == 0)
 		rc = linux_check_namespaces(boundary, boundary->init_pid, NS_CGROUP, NULL, err);
 	if (rc == 0)
 		rc = ids_write_maps(&boundary->ids, boundary->init_pid, err);

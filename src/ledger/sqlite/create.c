@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "ledger/schema/schema.h"
 #include "ledger/sqlite/internal.h"
@@ -115,8 +116,11 @@ static int migrate(struct sqlite_ledger *ledger, int64_t version, struct err *er
 
 	if (r < 0)
 		return r;
-	for (int64_t n = version; r == 0 && n < ledger_schema_version; n++)
+	for (int64_t n = version; r == 0 && n < ledger_schema_version; n++) {
 		r = db_script(&ledger->db, ledger_schema[n], err);
+		if (r == 0)
+			r = FAULT_ERR("ledger.migrating", err);
+	}
 	if (r == 0 && version == 0)
 		r = write_genesis(ledger, err);
 	snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d; PRAGMA application_id = %d", ledger_schema_version,

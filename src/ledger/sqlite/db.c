@@ -65,6 +65,7 @@ int db_open(struct db *db, const char *path, bool read_only, struct err *err)
 	int rc;
 
 	*db = (struct db){.synchronous = -1};
+	db_fault_writes();
 	rc = sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
 	if (rc != SQLITE_OK) {
 		int r = db_error(db, rc, err, "cannot open");

@@ -104,6 +104,9 @@ static inline struct db_value db_digest(const struct digest *digest)
 
 #define DB_VALUES(...) (const struct db_value[]){__VA_ARGS__}, sizeof((const struct db_value[]){__VA_ARGS__}) / sizeof(struct db_value)
 
+/* Puts the fault point ledger.write into SQLite (fault_io.c); nothing in a production build. */
+void db_fault_writes(void);
+
 /* Opens the file. read_only: it must exist. */
 int db_open(struct db *db, const char *path, bool read_only, struct err *err);
 /* Also writes a long WAL back, unless read_only. */
