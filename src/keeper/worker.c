@@ -25,12 +25,6 @@ struct server {
 	struct capture *standard_output, *standard_error;
 };
 
-/* A fault point's code as an error; nothing in a production build. */
-static int injected(int code, struct err *err)
-{
-	return code < 0 ? err_set(err, code, "an injected fault") : 0;
-}
-
 static void close_boundary(struct server *server)
 {
 	if (server->boundary)
@@ -82,7 +76,7 @@ static int prepare(struct server *server, const struct request *request, struct 
 	if (result == 0 && server->plan->required_output_count > 0 && !server->boundary->ops->collect)
 		result = err_set(err, ERR_UNSUPPORTED, "this boundary has no outputs");
 	if (result == 0)
-		result = injected(FAULT("worker.preparing"), err);
+		result = FAULT_ERR("worker.preparing", err);
 	if (result < 0)
 		return result;
 	const struct boundary_spec spec = {
@@ -99,7 +93,7 @@ static int observe(struct boundary *boundary, int64_t deadline_ns, struct bounda
 {
 	int result = boundary->ops->observe(boundary, deadline_ns, ret, err);
 	if (result == 0 && ret->kind == BOUNDARY_MAIN_EXITED)
-		result = injected(FAULT("worker.exited"), err);
+		result = FAULT_ERR("worker.exited", err);
 	return result;
 }
 
@@ -114,7 +108,7 @@ static int drain(struct server *server, struct reply *reply, struct err *err)
 
 static int cleanup(struct boundary *boundary, struct boundary_usage *ret, struct err *err)
 {
-	int result = injected(FAULT("worker.cleaning"), err);
+	int result = FAULT_ERR("worker.cleaning", err);
 	return result < 0 ? result : boundary->ops->cleanup(boundary, ret, err);
 }
 
@@ -123,7 +117,7 @@ static int collect(struct boundary *boundary, int list_fd, struct err *err)
 {
 	ARTIFACT_LIST_AUTO struct artifact_list list = {0};
 	BUF_AUTO struct buf text = BUF_INIT(ARTIFACT_LIST_TEXT_MAX);
-	int result = injected(FAULT("worker.collecting"), err);
+	int result = FAULT_ERR("worker.collecting", err);
 	if (result == 0 && boundary->ops->collect)
 		result = boundary->ops->collect(boundary, &list, err);
 	if (result == 0)
@@ -147,13 +141,13 @@ static int perform(struct server *server, const struct request *request, struct 
 		return prepare(server, request, message, reply, err);
 	case REQUEST_CREATE:
 		result = boundary->ops->create_suspended(boundary, &reply->evidence, err);
-		return result < 0 ? result : injected(FAULT("worker.suspended"), err);
+		return result < 0 ? result : FAULT_ERR("worker.suspended", err);
 	case REQUEST_ENROLL:
 		result = boundary->ops->enroll(boundary, &reply->evidence, err);
-		return result < 0 ? result : injected(FAULT("worker.enrolled"), err);
+		return result < 0 ? result : FAULT_ERR("worker.enrolled", err);
 	case REQUEST_LAUNCH:
 		result = boundary->ops->launch(boundary, err);
-		return result < 0 ? result : injected(FAULT("worker.launched"), err);
+		return result < 0 ? result : FAULT_ERR("worker.launched", err);
 	case REQUEST_OBSERVE:
 		return observe(boundary, request->deadline_ns, &reply->event, err);
 	case REQUEST_TERMINATE:

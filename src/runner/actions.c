@@ -7,12 +7,6 @@
 
 #include "base/fault.h"
 
-/* A fault that a test injects between an effect and its observation. */
-static inline int injected(int code, struct err *err)
-{
-	return code < 0 ? err_set(err, code, "injected fault") : 0;
-}
-
 /* The event of a step before launch: done, or failed. A worker that is gone is no failed step: nobody can say what became of it. */
 static enum drive_came step_came(struct drive *drive, int rc, const struct err *failure, enum life_event_kind done,
                                  enum life_step step, struct life_event *ret)
@@ -42,7 +36,7 @@ static enum drive_came prepare(struct drive *drive, struct life_event *ret)
 	spec.identity = drive_identity(drive);
 	int rc = drive->boundary->ops->prepare(drive->boundary, &spec, &drive->evidence, &failure);
 	if (rc == 0)
-		rc = injected(FAULT("run.preparing"), &failure);
+		rc = FAULT_ERR("run.preparing", &failure);
 	return step_came(drive, rc, &failure, LIFE_EV_PREPARED, STEP_PREPARE, ret);
 }
 
@@ -51,7 +45,7 @@ static enum drive_came create_suspended(struct drive *drive, struct life_event *
 	struct err failure = ERR_INIT;
 	int rc = drive->boundary->ops->create_suspended(drive->boundary, &drive->evidence, &failure);
 	if (rc == 0)
-		rc = injected(FAULT("run.suspended"), &failure);
+		rc = FAULT_ERR("run.suspended", &failure);
 	return step_came(drive, rc, &failure, LIFE_EV_SUSPENDED, STEP_CREATE, ret);
 }
 
@@ -60,7 +54,7 @@ static enum drive_came enroll(struct drive *drive, struct life_event *ret)
 	struct err failure = ERR_INIT;
 	int rc = drive->boundary->ops->enroll(drive->boundary, &drive->evidence, &failure);
 	if (rc == 0)
-		rc = injected(FAULT("run.enrolled"), &failure);
+		rc = FAULT_ERR("run.enrolled", &failure);
 	return step_came(drive, rc, &failure, LIFE_EV_ENROLLED, STEP_ENROLL, ret);
 }
 
@@ -77,7 +71,7 @@ static enum drive_came commit_intent(struct drive *drive, struct life_event *ret
 	                                              drive->journal.records, drive->journal.count, &failure);
 	if (rc == 0) {
 		journal_done(&drive->journal);
-		rc = injected(FAULT("run.intent"), &failure);
+		rc = FAULT_ERR("run.intent", &failure);
 		return step_came(drive, rc, &failure, LIFE_EV_INTENT_DURABLE, STEP_FENCE, ret);
 	}
 	journal_drop_last(&drive->journal);
@@ -130,7 +124,7 @@ static enum drive_came drain(struct drive *drive, struct life_event *ret)
 	(void)FAULT("run.exited");
 	int rc = drive->boundary->ops->drain(drive->boundary, &drive->retained, &failure);
 	if (rc == 0)
-		rc = injected(FAULT("run.drained"), &failure);
+		rc = FAULT_ERR("run.drained", &failure);
 	drive->drain_ms = (clock_mono_ns() - from_ns) / NS_PER_MS;
 	if (rc == 0) {
 		*ret = event_of(LIFE_EV_DRAINED, drive_now(drive));
@@ -149,7 +143,7 @@ static enum drive_came cleanup(struct drive *drive, struct life_event *ret)
 	drive->cleanup_from_ns = clock_mono_ns();
 	int rc = drive->boundary->ops->cleanup(drive->boundary, &drive->usage, &failure);
 	if (rc == 0)
-		rc = injected(FAULT("run.cleaning"), &failure);
+		rc = FAULT_ERR("run.cleaning", &failure);
 	*ret = rc == 0 ? event_of(LIFE_EV_CLEANED, drive_now(drive))
 	               : event_failed(LIFE_EV_CLEANUP_FAILED, drive_now(drive), err_code_name(rc), failure.text);
 	return CAME_EVENT;
@@ -160,7 +154,7 @@ static enum drive_came verify_empty(struct drive *drive, struct life_event *ret)
 	struct err failure = ERR_INIT;
 	int rc = drive->boundary->ops->verify_empty(drive->boundary, &failure);
 	if (rc == 0)
-		rc = injected(FAULT("run.cleaned"), &failure);
+		rc = FAULT_ERR("run.cleaned", &failure);
 	drive->cleanup_took_ms = (clock_mono_ns() - drive->cleanup_from_ns) / NS_PER_MS;
 	*ret = rc == 0 ? event_of(LIFE_EV_VERIFIED_EMPTY, drive_now(drive))
 	               : event_failed(LIFE_EV_VERIFY_FAILED, drive_now(drive), err_code_name(rc), failure.text);
@@ -199,7 +193,7 @@ static enum drive_came recover(struct drive *drive, struct life_event *ret, stru
 	drive->cleanup_from_ns = clock_mono_ns();
 	rc = drive->provider->ops->recover(drive->provider->context, &identity, drive->cleanup_ms, &survivors, &failure);
 	if (rc == 0)
-		rc = injected(FAULT("recover.cleaned"), &failure);
+		rc = FAULT_ERR("recover.cleaned", &failure);
 	drive->cleanup_took_ms = (clock_mono_ns() - drive->cleanup_from_ns) / NS_PER_MS;
 	if (rc == 0) {
 		drive->usage.survivors_killed = survivors;

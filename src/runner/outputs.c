@@ -59,8 +59,7 @@ static int collect(struct drive *drive, struct err *err)
 	int rc = drive_hold_store(drive, err);
 	if (rc == 0)
 		rc = drive->boundary->ops->collect(drive->boundary, &drive->artifacts, err);
-	int fault = rc == 0 ? FAULT("run.collected") : 0;
-	return fault < 0 ? err_set(err, fault, "injected fault") : rc;
+	return rc < 0 ? rc : FAULT_ERR("run.collected", err);
 }
 
 int drive_collect(struct drive *drive, struct err *err)

@@ -269,9 +269,10 @@ int drive_seal(struct drive *drive, struct err *err)
 	rc = limits_of(drive->plan, &sealing.limits, err);
 	if (rc == 0 && (!sealing.layers || !sealing.evidence || !sealing.artifacts))
 		rc = err_set(err, ERR_NO_MEMORY, "the receipt's lists");
-	int fault = FAULT("run.seal");
 	if (rc == 0)
-		rc = fault < 0 ? err_set(err, fault, "injected fault") : commit(drive, &sealing, err);
+		rc = FAULT_ERR("run.seal", err);
+	if (rc == 0)
+		rc = commit(drive, &sealing, err);
 	drive_release_store(drive);
 	if (rc == 0) {
 		drive->result.verdict = sealing.verdict;

@@ -239,10 +239,8 @@ int db_begin(struct db *db, bool durable, struct err *err)
 
 int db_end(struct db *db, int result, struct err *err)
 {
-	int fault = result == 0 ? FAULT("ledger_commit") : 0;
-
-	if (fault < 0)
-		result = err_set(err, fault, "ledger: commit failed as injected");
+	if (result == 0)
+		result = FAULT_ERR("ledger_commit", err);
 	if (result == 0)
 		result = db_run(db, DB_COMMIT, NULL, 0, err);
 	/* SQLite itself may have rolled back, on a full disk for instance. */
