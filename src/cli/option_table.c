@@ -113,6 +113,7 @@ const struct option_row option_table[] = {
 	{"wall", FOR_RUN, "TIME", "wall-clock time; 10s", draft_time, .path = "limits.wall_ms"},
 	{"cpu", FOR_RUN, "TIME", "CPU time; wall x CPUs", draft_time, .path = "limits.cpu_ms"},
 	{"cpus", FOR_RUN, "N", "CPU bandwidth, such as 0.5; all", draft_word, .path = "limits.cpus"},
+	{"pin", FOR_RUN, "LIST", "the only CPUs to run on, such as 0,2-3; all", draft_word, .path = "limits.pin"},
 	{"pids", FOR_RUN, "N", "processes and threads; 64", draft_count, .path = "limits.pids"},
 	{"output", FOR_RUN, "SIZE", "each of stdout and stderr; 1M", draft_output, .path = "limits.stdout_bytes"},
 	{"on-overflow", FOR_RUN, "kill|truncate", "what more output does; kill", draft_word, .path = "limits.on_overflow"},

@@ -20,7 +20,7 @@ enum {
 	INIT_SETUP_MAGIC = 0x43534e31, /* "CSN1" */
 	INIT_SETUP_MAX_BYTES = 512 * 1024,
 	INIT_MAX_MOUNTS = 1200,
-	INIT_MAX_JOINS = 4,
+	INIT_MAX_JOINS = 5,
 	INIT_MAX_ARGS = 4096, /* of argv, and of env */
 	INIT_STEP_MAX = 32,
 };

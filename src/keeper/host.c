@@ -25,5 +25,8 @@ int host_facts(struct plan_host *ret, struct err *err)
 		.memory_bytes = (int64_t)memory.totalram * memory.mem_unit,
 		.open_files_hard = files.rlim_max > INT64_MAX ? INT64_MAX : (int64_t)files.rlim_max,
 	};
+	for (int cpu = 0; cpu < CPU_LIST_CPUS; cpu++)
+		if (CPU_ISSET((size_t)cpu, &cpus))
+			cpu_list_add(&ret->cpu_list, cpu);
 	return 0;
 }

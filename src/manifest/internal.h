@@ -104,6 +104,8 @@ void manifest_free_pairs(struct manifest_pair *pairs, size_t count);
 
 /* The sections (one file each); `at` may be absent. */
 int manifest_read_limits(const struct json_at *at, const char *profile, struct manifest_limits *ret, struct err *err);
+/* The pin of limits; a plan says it in the same words. */
+int manifest_read_pin(const struct json_at *limits, struct cpu_list *ret, struct err *err);
 int manifest_read_outputs(const struct json_at *at, struct manifest_outputs *ret, struct err *err);
 /* On failure the manifest may hold a part; manifest_free releases it. */
 int manifest_read_inputs(const struct json_at *at, struct manifest *manifest, struct err *err);

@@ -42,6 +42,23 @@ static int read_cpus(const struct json_at *limits, int64_t *ret, struct err *err
 	return 0;
 }
 
+/* null says what absence says: the default has no other spelling. */
+int manifest_read_pin(const struct json_at *limits, struct cpu_list *ret, struct err *err)
+{
+	struct json_at at;
+	const char *text = NULL;
+
+	json_at_key(limits, "pin", &at);
+	if (json_is_null(at.value))
+		return 0;
+	int r = json_read_string(&at, CPU_LIST_TEXT_SIZE, &text, err);
+	if (r < 0 || !text)
+		return r;
+	if (!cpu_list_parse(text, ret))
+		return err_set(err, ERR_INVALID, "%s: must be a list of CPUs such as \"0\" or \"0,2-3\", none above %d", at.path, CPU_LIST_CPUS - 1);
+	return 0;
+}
+
 static int read_words(const struct json_at *limits, struct manifest_limits *ret, struct err *err)
 {
 	struct json_at at;
@@ -75,7 +92,7 @@ static int check_together(const struct json_at *limits, const char *profile, con
 
 int manifest_read_limits(const struct json_at *at, const char *profile, struct manifest_limits *ret, struct err *err)
 {
-	static const char *const keys[] = {"wall_ms", "cpu_ms", "cpus", "memory_bytes", "pids", "open_files", "stack_bytes", "stdout_bytes",
+	static const char *const keys[] = {"wall_ms", "cpu_ms", "cpus", "pin", "memory_bytes", "pids", "open_files", "stack_bytes", "stdout_bytes",
 	                                   "stderr_bytes", "on_overflow", "work_bytes", "work_inodes", "scratch", "on_limit_grace_ms", NULL};
 	struct manifest_limits limits = {
 		.wall_ms = -1, .cpu_ms = -1, .cpus_centi = -1, .memory_bytes = -1, .pids = -1, .open_files = -1, .stack_bytes = -1,
@@ -89,6 +106,8 @@ int manifest_read_limits(const struct json_at *at, const char *profile, struct m
 			r = manifest_read_numbers(at, limit_fields, COUNT_OF(limit_fields), &limits, err);
 		if (r == 0)
 			r = read_cpus(at, &limits.cpus_centi, err);
+		if (r == 0)
+			r = manifest_read_pin(at, &limits.pin, err);
 		if (r == 0)
 			r = read_words(at, &limits, err);
 		if (r == 0)

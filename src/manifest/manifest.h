@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "manifest/cpu_list.h"
 
 #define MANIFEST_VERSION "caisson.manifest/v1"
 
@@ -47,6 +48,7 @@ struct manifest_input {
 struct manifest_limits {
 	int64_t wall_ms, cpu_ms;
 	int64_t cpus_centi; /* hundredths of a CPU: "0.5" is 50; -1 for all */
+	struct cpu_list pin; /* the only CPUs to run on; none for all */
 	int64_t memory_bytes, pids, open_files, stack_bytes;
 	int64_t stdout_bytes, stderr_bytes;
 	int64_t work_bytes, work_inodes;

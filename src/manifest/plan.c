@@ -59,10 +59,18 @@ static int64_t whole_pages(int64_t bytes, int64_t page_bytes)
 	return bytes < page_bytes ? page_bytes : bytes - bytes % page_bytes;
 }
 
+/* A pin that nothing was said about leaves all that the host has. */
+static int64_t usable_cpus(const struct plan_limits *limits, int64_t cpus)
+{
+	int pinned = cpu_list_count(&limits->pin);
+
+	return pinned > 0 ? pinned : cpus;
+}
+
 static int64_t default_cpu_ms(const struct plan_limits *limits, int64_t cpus)
 {
 	if (limits->cpus_centi == 0)
-		return limits->wall_ms * cpus;
+		return limits->wall_ms * usable_cpus(limits, cpus);
 	return (limits->wall_ms * limits->cpus_centi + 99) / 100;
 }
 
@@ -73,6 +81,7 @@ static void set_limits(const struct manifest *manifest, const struct plan_host *
 
 	ret->wall_ms = given_or(asked->wall_ms, DEFAULT_WALL_MS);
 	ret->cpus_centi = given_or(asked->cpus_centi, 0);
+	ret->pin = asked->pin;
 	ret->cpu_ms = given_or(asked->cpu_ms, default_cpu_ms(ret, host->cpus));
 	ret->memory_bytes = whole_pages(given_or(asked->memory_bytes, MANIFEST_DEFAULT_MEMORY_BYTES), host->page_bytes);
 	ret->pids = given_or(asked->pids, DEFAULT_PIDS);
@@ -98,6 +107,22 @@ static void set_limits(const struct manifest *manifest, const struct plan_host *
 	ret->artifact_bytes = given_or(outputs->max_bytes, PLAN_OUT_BYTES);
 }
 
+/* The CPUs that the host lacks, and more bandwidth than the pin's have. */
+static int check_cpus(const struct plan_limits *limits, const struct plan_host *host, struct err *err)
+{
+	char asked[MANIFEST_CPUS_SIZE], list[CPU_LIST_TEXT_SIZE];
+	int missing = cpu_list_first_beyond(&limits->pin, &host->cpu_list);
+	int64_t usable = usable_cpus(limits, host->cpus);
+
+	if (missing >= 0)
+		return err_set(err, ERR_UNENFORCEABLE, "limits.pin: CPU %d asked for, but this host can give %s", missing,
+		               cpu_list_format(&host->cpu_list, list));
+	if (limits->cpus_centi > usable * 100)
+		return err_set(err, ERR_UNENFORCEABLE, "limits.cpus: %s asked for, but %s can give %" PRId64 " at most",
+		               manifest_cpus_format(limits->cpus_centi, asked), cpu_list_count(&limits->pin) > 0 ? "the pin" : "this host", usable);
+	return 0;
+}
+
 static int check_host(const struct plan_limits *limits, const struct plan_host *host, struct err *err)
 {
 	const struct {
@@ -106,18 +131,14 @@ static int check_host(const struct plan_limits *limits, const struct plan_host *
 	} bounds[] = {
 		{"memory_bytes", limits->memory_bytes, host->memory_bytes},
 		{"open_files", limits->open_files, host->open_files_hard},
-		{"cpu_ms", limits->cpu_ms, MANIFEST_MAX_WALL_MS * host->cpus},
+		{"cpu_ms", limits->cpu_ms, MANIFEST_MAX_WALL_MS * usable_cpus(limits, host->cpus)},
 	};
-	char cpus[MANIFEST_CPUS_SIZE];
 
 	for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
 		if (bounds[i].value > bounds[i].most)
 			return err_set(err, ERR_UNENFORCEABLE, "limits.%s: %" PRId64 " asked for, but this host can give %" PRId64 " at most",
 			               bounds[i].name, bounds[i].value, bounds[i].most);
-	if (limits->cpus_centi > host->cpus * 100)
-		return err_set(err, ERR_UNENFORCEABLE, "limits.cpus: %s asked for, but this host can give %" PRId64 " at most",
-		               manifest_cpus_format(limits->cpus_centi, cpus), host->cpus);
-	return 0;
+	return check_cpus(limits, host, err);
 }
 
 static int format_env(const char *key, const char *value, char **ret, struct err *err)

@@ -26,13 +26,16 @@ enum {
 struct plan_host {
 	int64_t page_bytes;
 	int64_t cpus;              /* usable by us (affinity) */
+	struct cpu_list cpu_list;  /* which they are */
 	int64_t memory_bytes;      /* of the machine */
 	int64_t open_files_hard;   /* our own hard limit: more cannot be given to a guest (limit_unenforceable) */
 };
 
-/* As manifest_limits with every value set. cpu_ms is wall × usable CPUs when not given; cpus_centi 0 means no bandwidth limit. */
+/* As manifest_limits with every value set. cpu_ms is wall × usable CPUs when not given; cpus_centi 0 means no bandwidth limit, and a
+ * pin without a CPU that there is none. */
 struct plan_limits {
 	int64_t wall_ms, cpu_ms, cpus_centi;
+	struct cpu_list pin;
 	int64_t memory_bytes, pids, open_files, stack_bytes;
 	int64_t stdout_bytes, stderr_bytes;
 	enum overflow_mode on_overflow;

@@ -109,7 +109,7 @@ static json_t *unit(const struct plan_unit *unit)
 
 static json_t *limits(const struct plan_limits *limits)
 {
-	char cpus[MANIFEST_CPUS_SIZE];
+	char cpus[MANIFEST_CPUS_SIZE], pin[CPU_LIST_TEXT_SIZE];
 	json_t *object = json_pack("{s:s?, s:s, s:s}", "cpus", limits->cpus_centi > 0 ? manifest_cpus_format(limits->cpus_centi, cpus) : NULL,
 	                           "on_overflow", manifest_overflow_names[limits->on_overflow], "scratch",
 	                           manifest_scratch_names[limits->scratch]);
@@ -120,6 +120,11 @@ static json_t *limits(const struct plan_limits *limits)
 			json_decref(object);
 			return NULL;
 		}
+	}
+	/* Plans of the time before there were pins have none. */
+	if (cpu_list_count(&limits->pin) > 0 && json_object_set_new(object, "pin", json_string(cpu_list_format(&limits->pin, pin))) != 0) {
+		json_decref(object);
+		return NULL;
 	}
 	return object;
 }

@@ -172,6 +172,8 @@ static int read_limits(const struct json_at *root, struct plan *plan, struct err
 	if (r == 0)
 		r = read_cpus(&at, &plan->limits.cpus_centi, err);
 	if (r == 0)
+		r = manifest_read_pin(&at, &plan->limits.pin, err);
+	if (r == 0)
 		r = read_word(&at, "on_overflow", manifest_overflow_names, &overflow, err);
 	if (r == 0)
 		r = read_word(&at, "scratch", manifest_scratch_names, &scratch, err);

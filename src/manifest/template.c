@@ -16,7 +16,7 @@ const char *manifest_template(void)
 	       "  \"stdin\": {\"text\": \"\"},\n"
 	       "  \"outputs\": {\"required\": [], \"max_files\": 64, \"max_file_bytes\": 16777216, \"max_bytes\": 67108864},\n"
 	       "  \"limits\": {\n"
-	       "    \"wall_ms\": 10000, \"cpu_ms\": 10000, \"cpus\": \"1\",\n"
+	       "    \"wall_ms\": 10000, \"cpu_ms\": 10000, \"cpus\": \"1\", \"pin\": null,\n"
 	       "    \"memory_bytes\": 268435456, \"pids\": 64, \"open_files\": 256, \"stack_bytes\": 8388608,\n"
 	       "    \"stdout_bytes\": 1048576, \"stderr_bytes\": 1048576, \"on_overflow\": \"kill\",\n"
 	       "    \"work_bytes\": 67108864, \"work_inodes\": 4096, \"scratch\": \"memory\",\n"

@@ -172,6 +172,18 @@ static void truncated_output_is_no_failure(void **state)
 	end(&stage);
 }
 
+static void pinned_run_goes_its_way(void **state)
+{
+	struct stage stage;
+	(void)state;
+	begin(&stage, STORY_EXIT_3, "{\"pin\":\"0\"}");
+	drive(&stage);
+	assert_verdict(&stage.run, VERDICT_FAILED, "exit_code");
+	assert_receipt(&stage.run.result, "limits.pin", "\"0\"");
+	assert_sealed_and_gone(&stage);
+	end(&stage);
+}
+
 /* --- artifacts ----------------------------------------------------------------------------------------------------- */
 
 static void nothing_is_left(void *context)
@@ -444,6 +456,7 @@ int run_life_tests(void)
 		cmocka_unit_test(output_of_exactly_the_cap_is_no_overflow),
 		cmocka_unit_test(overflow_stops_at_the_cap),
 		cmocka_unit_test(truncated_output_is_no_failure),
+		cmocka_unit_test(pinned_run_goes_its_way),
 		cmocka_unit_test(outputs_are_collected_when_nothing_else_is_left),
 		cmocka_unit_test(outputs_that_cannot_be_kept_are_no_success),
 		cmocka_unit_test(run_that_fails_hands_nothing_out),

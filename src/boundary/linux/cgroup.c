@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,11 @@ static int make_group(int at, const char *path, bool may_exist, int *ret, struct
 	return 0;
 }
 
+static const char *limit_name(enum controller controller)
+{
+	return controller == CONTROLLER_CPUSET ? "pin" : controller_name(controller);
+}
+
 /* Asks for the controllers that this boundary uses in v2, one level down. A controller that the parent does not offer is the host's
  * choice, and ours to refuse. */
 static int delegate(const struct cgroups *groups, int group, const char *where, struct err *err)
@@ -68,8 +74,8 @@ static int delegate(const struct cgroups *groups, int group, const char *where, 
 		const char *name = controller_name((enum controller)i);
 		if (!groups->used[i] || !groups->host->controllers[i].v2 || i == CONTROLLER_CPUACCT)
 			continue;
-		if (!strstr(offered, name))
-			return err_set(err, ERR_UNENFORCEABLE, "limit.%s: controller %s is not enabled in %s", name, name, where);
+		if (!controller_in_list(offered, (enum controller)i))
+			return err_set(err, ERR_UNENFORCEABLE, "limit.%s: controller %s is not enabled in %s", limit_name((enum controller)i), name, where);
 		snprintf(word, sizeof(word), "+%s", name);
 		int rc = fd_write_text(group, "cgroup.subtree_control", word);
 		if (rc < 0)
@@ -124,7 +130,7 @@ struct setting {
 
 static int apply(struct cgroups *groups, const struct setting *setting, struct evidence_list *evidence, struct err *err)
 {
-	char shown[VALUE_MAX];
+	char shown[CPU_LIST_TEXT_SIZE]; /* the longest of all values */
 	int group = cgroups_of(groups, setting->controller);
 	int rc = OMITTED(setting->line) ? 0 : fd_write_text(group, setting->file, setting->value);
 	if (rc < 0)
@@ -174,6 +180,61 @@ static int limit_cpus(struct cgroups *groups, int64_t centi, struct evidence_lis
 	return apply(groups, &(struct setting){CONTROLLER_CPU, "limit.cpus", "cpu.cfs_quota_us", quota, quota}, evidence, err);
 }
 
+/* A v1 group has no CPU and no memory node until it is told, and none that its parent does not have. The parent is told what is above
+ * it; one that was filled already, maybe by whoever gave it to us, is left as it is. */
+static int inherit(int group, const char *file, struct err *err)
+{
+	char own[NAME_MAX], above[NAME_MAX], value[CPU_LIST_TEXT_SIZE];
+	snprintf(own, sizeof(own), "../%s", file);
+	snprintf(above, sizeof(above), "../../%s", file);
+	ssize_t length = fd_read_text(group, own, value, sizeof(value));
+	if (length > 0)
+		return 0;
+	if (length == 0)
+		length = fd_read_text(group, above, value, sizeof(value));
+	int rc = length < 0 ? (int)length : fd_write_text(group, own, value);
+	return rc < 0 ? err_set(err, ERR_UNENFORCEABLE, "limit.pin: %s of the parent group cannot be set: %s", file, strerror(-rc)) : 0;
+}
+
+/* v1: memory nodes are no limit of ours, but a group without one takes no process. */
+static int give_memory_nodes(int group, struct err *err)
+{
+	char nodes[CPU_LIST_TEXT_SIZE];
+	int rc = inherit(group, "cpuset.cpus", err);
+	if (rc < 0 || (rc = inherit(group, "cpuset.mems", err)) < 0)
+		return rc;
+	ssize_t length = fd_read_text(group, "../cpuset.mems", nodes, sizeof(nodes));
+	rc = length < 0 ? (int)length : fd_write_text(group, "cpuset.mems", nodes);
+	return rc < 0 ? err_set(err, ERR_UNENFORCEABLE, "limit.pin: cpuset.mems cannot be set: %s", strerror(-rc)) : 0;
+}
+
+/* What is set may still be more than what is there: of a parent's CPUs, and of those that are on. */
+static int check_effective(const struct cgroups *groups, const char *pin, struct err *err)
+{
+	char shown[CPU_LIST_TEXT_SIZE];
+	bool v2 = groups->host->controllers[CONTROLLER_CPUSET].v2;
+	const char *file = v2 ? "cpuset.cpus.effective" : "cpuset.effective_cpus";
+	ssize_t length = fd_read_text(cgroups_of(groups, CONTROLLER_CPUSET), file, shown, sizeof(shown));
+	if (length < 0)
+		return err_sys(err, (int)-length, "limit.pin: %s cannot be read", file);
+	return strcmp(shown, pin) == 0 ? 0 : err_set(err, ERR_UNENFORCEABLE, "limit.pin: asked for %s, %s is %s", pin, file, shown);
+}
+
+static int limit_pin(struct cgroups *groups, const struct cpu_list *list, struct evidence_list *evidence, struct err *err)
+{
+	char pin[CPU_LIST_TEXT_SIZE];
+	int group = cgroups_of(groups, CONTROLLER_CPUSET);
+	cpu_list_format(list, pin);
+	int rc = groups->host->controllers[CONTROLLER_CPUSET].v2 ? 0 : give_memory_nodes(group, err);
+	if (rc == 0)
+		rc = apply(groups, &(struct setting){CONTROLLER_CPUSET, "limit.pin", "cpuset.cpus", pin, pin}, evidence, err);
+	if (rc == 0)
+		rc = check_effective(groups, pin, err);
+	if (rc == 0 && OMITTED("pin") && fd_read_text(group, "../cpuset.cpus", pin, sizeof(pin)) >= 0)
+		fd_write_text(group, "cpuset.cpus", pin); /* as if somebody widened it now */
+	return rc;
+}
+
 static int set_limits(struct cgroups *groups, const struct plan_limits *limits, struct evidence_list *evidence, struct err *err)
 {
 	char pids[VALUE_MAX];
@@ -185,17 +246,25 @@ static int set_limits(struct cgroups *groups, const struct plan_limits *limits, 
 		rc = apply(groups, &(struct setting){CONTROLLER_PIDS, "limit.pids", "pids.max", pids, pids}, evidence, err);
 	if (rc == 0 && groups->used[CONTROLLER_CPU])
 		rc = limit_cpus(groups, limits->cpus_centi, evidence, err);
+	if (rc == 0 && groups->used[CONTROLLER_CPUSET])
+		rc = limit_pin(groups, &limits->pin, evidence, err);
 	return rc;
+}
+
+static bool uses(enum controller controller, const struct plan_limits *limits)
+{
+	return controller_always_used(controller) || (controller == CONTROLLER_CPU && limits->cpus_centi > 0) ||
+	       (controller == CONTROLLER_CPUSET && cpu_list_count(&limits->pin) > 0);
 }
 
 int cgroups_make(struct cgroups *groups, const struct plan_limits *limits, struct evidence_list *evidence, struct err *err)
 {
 	int rc = 0;
 	for (int i = 0; i < CONTROLLER_COUNT; i++) {
-		groups->used[i] = i != CONTROLLER_CPU || limits->cpus_centi > 0;
+		groups->used[i] = uses((enum controller)i, limits);
 		if (groups->used[i] && !groups->host->controllers[i].present)
 			return err_set(err, ERR_UNENFORCEABLE, "limit.%s: no %s controller is mounted on this host",
-			               controller_name((enum controller)i), controller_name((enum controller)i));
+			               limit_name((enum controller)i), controller_name((enum controller)i));
 	}
 	if (groups->host->unified && (rc = make_unified(groups, err)) < 0)
 		return rc;

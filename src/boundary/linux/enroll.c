@@ -226,6 +226,19 @@ static int check_session(struct inspection *inspection, struct err *err)
 	return evidence_add(inspection->evidence, "session", EVIDENCE_OBSERVED, err, "its own");
 }
 
+/* The kernel's word on where main may run. The mask is also what its group's set of CPUs leaves of any it asks for. */
+static int check_pin(struct inspection *inspection, struct err *err)
+{
+	char found[CPU_LIST_TEXT_SIZE] = "nothing", pin[CPU_LIST_TEXT_SIZE];
+	const struct cpu_list *list = &inspection->boundary->spec.plan->limits.pin;
+	if (cpu_list_count(list) == 0)
+		return 0;
+	cpu_list_format(list, pin);
+	if (!status_value(&inspection->main, "Cpus_allowed_list", found, sizeof(found)) || strcmp(found, pin) != 0)
+		return fails(err, "pin", pin, found);
+	return evidence_add(inspection->evidence, "pin", EVIDENCE_OBSERVED, err, "Cpus_allowed_list %s", pin);
+}
+
 static int check_oom_score(struct inspection *inspection, struct err *err)
 {
 	char text[16];
@@ -340,7 +353,7 @@ int linux_enroll(struct linux_boundary *boundary, struct evidence_list *evidence
 {
 	static int (*const checks[])(struct inspection *, struct err *) = {
 		check_namespaces, check_view, check_ids, check_capabilities, check_seccomp, check_signals, check_session,
-		check_oom_score, check_rlimits, check_network, check_descriptors, check_attested,
+		check_pin, check_oom_score, check_rlimits, check_network, check_descriptors, check_attested,
 	};
 	struct inspection inspection = {.boundary = boundary, .evidence = evidence, .main.dir = -1, .init.dir = -1};
 	int rc = cgroups_verify(&boundary->groups, boundary->init_pid, boundary->main_pid, evidence, err);

@@ -21,7 +21,7 @@ enum { MOUNTINFO_MAX = 4 * 1024 * 1024 };
 
 const char *controller_name(enum controller controller)
 {
-	static const char *const names[CONTROLLER_COUNT] = {"memory", "pids", "cpu", "cpuacct"};
+	static const char *const names[CONTROLLER_COUNT] = {"memory", "pids", "cpu", "cpuacct", "cpuset"};
 	return names[controller];
 }
 
@@ -51,14 +51,21 @@ static void set_mount(char target[static HOST_MOUNT_MAX], const char *mount)
 		memcpy(target, mount, strlen(mount) + 1);
 }
 
-/* Is `word` one of the comma-separated words of a v1 hierarchy's super options? */
-static bool has_word(const char *list, const char *word)
+/* As a whole word: "cpu" is the beginning of others. */
+bool controller_in_list(const char *list, enum controller controller)
 {
+	const char *word = controller_name(controller);
 	size_t length = strlen(word);
 	for (const char *at = list; (at = strstr(at, word)); at += length)
-		if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
+		if ((at == list || strchr(", ", at[-1])) && strchr(", \n", at[length]))
 			return true;
 	return false;
+}
+
+/* The others only when a plan has their limit. */
+bool controller_always_used(enum controller controller)
+{
+	return controller != CONTROLLER_CPU && controller != CONTROLLER_CPUSET;
 }
 
 static void note_mount(struct host *host, const char *mount, const char *type, const char *options)
@@ -72,7 +79,7 @@ static void note_mount(struct host *host, const char *mount, const char *type, c
 		return;
 	for (int i = 0; i < CONTROLLER_COUNT; i++) {
 		struct host_controller *controller = &host->controllers[i];
-		if (controller->present || !has_word(options, controller_name((enum controller)i)))
+		if (controller->present || !controller_in_list(options, (enum controller)i))
 			continue;
 		set_mount(controller->mount, mount);
 		controller->present = controller->mount[0] != '\0';
@@ -106,12 +113,9 @@ static void read_unified_controllers(struct host *host)
 	snprintf(path, sizeof(path), "%s/cgroup.controllers", host->unified_mount);
 	if (fd_read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return;
-	for (char *at = text; *at; at++)
-		if (*at == ' ')
-			*at = ',';
 	for (int i = 0; i < CONTROLLER_COUNT; i++) {
 		struct host_controller *controller = &host->controllers[i];
-		if (controller->present || (i != CONTROLLER_CPUACCT && !has_word(text, controller_name((enum controller)i))))
+		if (controller->present || (i != CONTROLLER_CPUACCT && !controller_in_list(text, (enum controller)i)))
 			continue;
 		controller->present = controller->v2 = true;
 		memcpy(controller->mount, host->unified_mount, sizeof(controller->mount));

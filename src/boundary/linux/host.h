@@ -13,7 +13,7 @@ enum {
 };
 
 /* The controllers that a boundary uses, and the unified hierarchy itself (membership, kill). */
-enum controller { CONTROLLER_MEMORY, CONTROLLER_PIDS, CONTROLLER_CPU, CONTROLLER_CPUACCT, CONTROLLER_COUNT };
+enum controller { CONTROLLER_MEMORY, CONTROLLER_PIDS, CONTROLLER_CPU, CONTROLLER_CPUACCT, CONTROLLER_CPUSET, CONTROLLER_COUNT };
 
 struct host_controller {
 	bool present, v2;
@@ -40,4 +40,6 @@ int host_read(struct host *ret, struct err *err);
 bool host_has_pids_peak(const struct host *host);
 
 const char *controller_name(enum controller controller); /* "memory", … */
+bool controller_in_list(const char *list, enum controller controller); /* words with blanks or commas between them */
+bool controller_always_used(enum controller controller);
 const char *namespace_name(int index);                   /* as in /proc/PID/ns */

@@ -43,7 +43,8 @@ static int arm_cpu_timer(struct linux_boundary *boundary, struct err *err)
 {
 	int64_t used = cgroups_cpu_ns(&boundary->groups);
 	int64_t left = cpu_limit_ns(boundary) - (used < 0 ? 0 : used);
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	int pinned = cpu_list_count(&boundary->spec.plan->limits.pin);
+	long cpus = pinned > 0 ? pinned : sysconf(_SC_NPROCESSORS_ONLN);
 	int64_t step = left / (cpus > 0 ? cpus : 1);
 	return arm(boundary->cpu_timer, step < CPU_STEP_MIN_NS ? CPU_STEP_MIN_NS : step, err);
 }

@@ -49,7 +49,7 @@ static void probe_controllers(const struct linux_provider *provider, struct repo
 		const struct host_controller *controller = &provider->host.controllers[i];
 		char name[EVIDENCE_NAME_MAX];
 		snprintf(name, sizeof(name), "cgroup.%s", controller_name((enum controller)i));
-		struct probe_line line = begin(name, i != CONTROLLER_CPU, controller->present, "mount cgroup2 with this controller enabled");
+		struct probe_line line = begin(name, controller_always_used((enum controller)i), controller->present, "mount cgroup2 with this controller enabled");
 		say(report, &line, "%s", !controller->present ? "no hierarchy has it" : controller->v2 ? "v2" : "v1");
 	}
 }
@@ -66,7 +66,8 @@ static void probe_delegation(const struct linux_provider *provider, struct repor
 		const char *name = controller_name((enum controller)i);
 		if (!provider->host.controllers[i].v2 || i == CONTROLLER_CPUACCT)
 			continue;
-		struct probe_line line = begin("cgroup.delegation", i != CONTROLLER_CPU, strstr(text, name) != NULL,
+		struct probe_line line = begin("cgroup.delegation", controller_always_used((enum controller)i),
+		                               controller_in_list(text, (enum controller)i),
 		                               "enable it: write +CONTROLLER to cgroup.subtree_control of the root group");
 		say(report, &line, "%s in cgroup.subtree_control of the root group", name);
 	}

@@ -179,6 +179,7 @@ static void every_option_is_a_field_of_the_manifest(void **state)
 		{"wall", "1s"},
 		{"cpu", "1s"},
 		{"cpus", "1"},
+		{"pin", "0-1"},
 		{"pids", "8"},
 		{"output", "1K"},
 		{"on-overflow", "truncate"},

@@ -71,6 +71,7 @@ static void what_is_not_given_has_its_default(void **state)
 	assert_int_equal(m->outputs.max_files, -1);
 	assert_int_equal(m->limits.wall_ms, -1);
 	assert_int_equal(m->limits.cpus_centi, -1);
+	assert_int_equal(cpu_list_count(&m->limits.pin), 0);
 	assert_int_equal(m->limits.memory_bytes, -1);
 	assert_int_equal(m->limits.on_limit_grace_ms, -1);
 	assert_int_equal(m->limits.on_overflow, OVERFLOW_KILL);
@@ -87,7 +88,7 @@ static const char whole[] =
 	"{\"digest\":\"" DIGEST "\",\"target\":\"/box/a.out\",\"mode\":\"0555\"},"
 	"{\"text\":\"1 2\\n\",\"target\":\"/box/small.txt\"}],\"stdin\":{\"text\":\"\"},"
 	"\"outputs\":{\"required\":[\"result.json\",\"a/b\"],\"max_files\":1,\"max_file_bytes\":2,\"max_bytes\":3},"
-	"\"limits\":{\"wall_ms\":1,\"cpu_ms\":2,\"cpus\":\"0.5\",\"memory_bytes\":4194304,\"pids\":32768,\"open_files\":8,"
+	"\"limits\":{\"wall_ms\":1,\"cpu_ms\":2,\"cpus\":\"0.5\",\"pin\":\"3,1\",\"memory_bytes\":4194304,\"pids\":32768,\"open_files\":8,"
 	"\"stack_bytes\":65536,\"stdout_bytes\":0,\"stderr_bytes\":1073741824,\"on_overflow\":\"truncate\",\"work_bytes\":4096,"
 	"\"work_inodes\":16,\"scratch\":\"disk\",\"on_limit_grace_ms\":60000},\"retained_output\":\"ignore\","
 	"\"network\":{\"mode\":\"allowlist\"},\"require\":[\"landlock>=1\",\"seccomp\"],\"cancel\":{\"grace_ms\":0},"
@@ -115,6 +116,7 @@ static void every_field_is_read(void **state)
 	assert_int_equal(limits->wall_ms, 1);
 	assert_int_equal(limits->cpu_ms, 2);
 	assert_int_equal(limits->cpus_centi, 50);
+	assert_int_equal(limits->pin.words[0], 1 << 3 | 1 << 1);
 	assert_int_equal(limits->memory_bytes, 4194304);
 	assert_int_equal(limits->pids, 32768);
 	assert_int_equal(limits->open_files, 8);
@@ -396,6 +398,20 @@ static void cpus_are_hundredths_in_a_string(void **state)
 	assert_refused(DOC("\"limits\":{\"cpus\":2}"), strlen(DOC("\"limits\":{\"cpus\":2}")), "$.limits.cpus: must be a string");
 }
 
+static void a_pin_is_a_list_of_cpus(void **state)
+{
+	(void)state;
+	static const char *const wrong[] = {"\"\"", "\"all\"", "\"1-0\"", "\"0,\"", "\"1024\"", "0", "[0]"};
+	MANIFEST_AUTO struct manifest *none = parse(DOC("\"limits\":{\"pin\":null}"));
+	char text[128];
+
+	assert_int_equal(cpu_list_count(&none->limits.pin), 0);
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		snprintf(text, sizeof text, DOC("\"limits\":{\"pin\":%s}"), wrong[i]);
+		assert_refused(text, strlen(text), "$.limits.pin: must be a ");
+	}
+}
+
 static void an_input_says_once_where_its_bytes_are_and_where_they_go(void **state)
 {
 	(void)state;
@@ -546,6 +562,7 @@ int main(void)
 		cmocka_unit_test(every_limit_has_its_range),
 		cmocka_unit_test(limits_that_depend_on_each_other),
 		cmocka_unit_test(cpus_are_hundredths_in_a_string),
+		cmocka_unit_test(a_pin_is_a_list_of_cpus),
 		cmocka_unit_test(an_input_says_once_where_its_bytes_are_and_where_they_go),
 		cmocka_unit_test(targets_must_not_be_in_each_others_way),
 		cmocka_unit_test(output_names_stay_below_out),

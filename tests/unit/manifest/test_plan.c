@@ -14,7 +14,7 @@
 
 #define DOC(members) "{\"version\":\"caisson.manifest/v1\",\"command\":{\"argv\":[\"x\"]}," members "}"
 
-static const struct plan_host host = {.page_bytes = 4096, .cpus = 2, .memory_bytes = INT64_C(8) << 30, .open_files_hard = 20000};
+static const struct plan_host host = {.page_bytes = 4096, .cpus = 2, .cpu_list = {{1 << 0 | 1 << 5}}, .memory_bytes = INT64_C(8) << 30, .open_files_hard = 20000};
 
 /* As many sealed inputs as the manifest has, of size 1, 2, 3, … */
 static struct plan_sealed seal(const struct manifest *manifest, struct plan_input *inputs, size_t room)
@@ -108,6 +108,21 @@ static void values_are_rounded_so_that_they_read_back_equal(void **state)
 	plan_free(large);
 }
 
+static void a_pin_is_canonical_and_makes_fewer_cpus_usable(void **state)
+{
+	(void)state;
+	PLAN_AUTO struct plan *one = compile(DOC("\"limits\":{\"pin\":\"5\"}"));
+	PLAN_AUTO struct plan *two = compile(DOC("\"limits\":{\"pin\":\"5,0,5\"}"));
+	PLAN_AUTO struct plan *half = compile(DOC("\"limits\":{\"pin\":\"5\",\"cpus\":\"0.5\"}"));
+	PLAN_AUTO struct plan *none = compile(DOC("\"limits\":{\"pin\":null}"));
+
+	assert_int_equal(one->limits.cpu_ms, 10000);
+	assert_int_equal(two->limits.cpu_ms, 20000);
+	assert_int_equal(half->limits.cpu_ms, 5000);
+	assert_non_null(strstr(two->canonical, "\"pin\":\"0,5\""));
+	assert_null(strstr(none->canonical, "pin"));
+}
+
 static void what_this_host_cannot_give_is_refused_by_name(void **state)
 {
 	(void)state;
@@ -118,6 +133,9 @@ static void what_this_host_cannot_give_is_refused_by_name(void **state)
 		{DOC("\"limits\":{\"memory_bytes\":8589938688}"), "limits.memory_bytes: 8589938688 asked for, but this host can give 8589934592"},
 		{DOC("\"limits\":{\"memory_bytes\":9223372036854775807}"), "limits.memory_bytes: "},
 		{DOC("\"limits\":{\"cpus\":\"2.01\"}"), "limits.cpus: 2.01 asked for, but this host can give 2 at most"},
+		{DOC("\"limits\":{\"pin\":\"0,4-5\"}"), "limits.pin: CPU 4 asked for, but this host can give 0,5"},
+		{DOC("\"limits\":{\"pin\":\"5\",\"cpus\":\"1.01\"}"), "limits.cpus: 1.01 asked for, but the pin can give 1 at most"},
+		{DOC("\"limits\":{\"pin\":\"5\",\"cpu_ms\":86400001}"), "limits.cpu_ms: 86400001 asked for, but this host can give 86400000"},
 		{DOC("\"limits\":{\"cpu_ms\":172800001}"), "limits.cpu_ms: 172800001 asked for, but this host can give 172800000 at most"},
 	};
 
@@ -248,6 +266,7 @@ static void a_plan_reads_back_as_it_was_written(void **state)
 	static const char *const texts[] = {
 		DOC("\"labels\":{}"), golden_manifest,
 		DOC("\"limits\":{\"cpus\":\"0.01\",\"stdout_bytes\":0,\"wall_ms\":1,\"memory_bytes\":4194304,\"scratch\":\"disk\"}"),
+		DOC("\"limits\":{\"pin\":\"0,5\"}"),
 		DOC("\"profile\":\"docker\",\"image\":\"x\",\"network\":{\"mode\":\"allowlist\"},\"rootfs\":\"/srv/\xc3\xa9\""),
 	};
 
@@ -318,6 +337,9 @@ static void a_plan_that_was_not_written_by_us_is_refused(void **state)
 		{"\"pids\":64", "\"pids\":0", ERR_INVALID, "$.limits.pids: must be an integer from 1 to 32768"},
 		{"\"pids\":64", "\"pids\":64.0", ERR_INVALID, "$.limits.pids: must be an integer"},
 		{"\"cpus\":\"1.5\"", "\"cpus\":\"many\"", ERR_INVALID, "$.limits.cpus: must be null or a string"},
+		{"\"pids\":64", "\"pids\":64,\"pin\":\"5,0\"", ERR_DAMAGED, "not a plan"},
+		{"\"pids\":64", "\"pids\":64,\"pin\":null", ERR_DAMAGED, "not a plan"},
+		{"\"pids\":64", "\"pids\":64,\"pin\":\"\"", ERR_INVALID, "$.limits.pin: must be a list of CPUs"},
 		{"\"/box/b\"", "\"/box/../b\"", ERR_INVALID, "$.units[0].inputs[0].target: must not have a component"},
 		{"\"/box/b\"", "\"/etc/passwd\"", ERR_INVALID, "$.units[0].inputs[0].target: must be a path below /box"},
 		{"\"cwd\":\"/box\"", "\"cwd\":\"box\"", ERR_INVALID, "$.units[0].cwd: must be an absolute path"},
@@ -381,6 +403,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_defaults_are_those_of_the_contract),
 		cmocka_unit_test(values_are_rounded_so_that_they_read_back_equal),
+		cmocka_unit_test(a_pin_is_canonical_and_makes_fewer_cpus_usable),
 		cmocka_unit_test(what_this_host_cannot_give_is_refused_by_name),
 		cmocka_unit_test(a_default_that_this_host_cannot_give_is_refused_too),
 		cmocka_unit_test(the_environment_is_the_manifests_over_the_standard_one),
