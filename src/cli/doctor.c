@@ -81,6 +81,22 @@ static int probe_ledger(const char *option, struct findings *findings, struct er
 	return add_line(findings, &line);
 }
 
+/* The boundary carries the identity of no ledger. */
+static int try_run(const struct boundary_provider *provider, struct probe_line *ret, struct err *err)
+{
+	struct boundary *boundary = NULL;
+	struct boundary_identity identity;
+	int result = provider->ops->open(provider->context, &boundary, err);
+
+	if (result)
+		return result;
+	id_new("led", identity.ledger_id);
+	id_new("bnd", identity.boundary_id);
+	result = trial_run(boundary, provider->ops->kind, &identity, NULL, ret, err);
+	boundary->ops->free(boundary);
+	return result;
+}
+
 /* A provider that cannot be made at all says why: that is the answer, not a failure of the question. */
 static int probe(const char *profile, struct findings *findings, struct err *err)
 {
@@ -93,7 +109,7 @@ static int probe(const char *profile, struct findings *findings, struct err *err
 		struct probe_line trial;
 		result = provider->ops->probe(provider->context, add_line, findings, &reason);
 		if (result == 0 && !findings->impossible)
-			result = trial_run(provider, &trial, &reason);
+			result = try_run(provider, &trial, &reason);
 		if (result == 0 && !findings->impossible)
 			result = add_line(findings, &trial);
 		wiring_factory.release(wiring_factory.context, provider);

@@ -61,15 +61,23 @@ static void start_at_once(pid_t pid)
 	sched_setaffinity(pid, sizeof(allowed), &allowed);
 }
 
-/* Forks; on success the channel's descriptors are used up. */
-static int start(struct worker *worker, const int ends[static 2], const struct provider_factory *factory, struct err *err)
+pid_t worker_fork(int fd, const char *profile, const struct provider_factory *factory, struct err *err)
 {
 	pid_t pid = fork();
 	if (pid < 0)
 		return err_sys(err, errno, "fork a worker");
 	if (pid == 0)
-		become_worker(ends[1], worker->profile, factory);
+		become_worker(fd, profile, factory);
 	start_at_once(pid);
+	return pid;
+}
+
+/* Forks; on success the channel's descriptors are used up. */
+static int start(struct worker *worker, const int ends[static 2], const struct provider_factory *factory, struct err *err)
+{
+	pid_t pid = worker_fork(ends[1], worker->profile, factory, err);
+	if (pid < 0)
+		return (int)pid;
 	worker->pid = pid;
 	worker->pidfd = pidfd_open(pid, 0);
 	if (worker->pidfd >= 0)
@@ -85,9 +93,6 @@ static int spawn(struct worker *worker, const struct provider_factory *factory, 
 	int ends[2];
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return err_sys(err, errno, "become a subreaper");
-	worker->interrupts = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (worker->interrupts < 0)
-		return err_sys(err, errno, "make a worker's eventfd");
 	int result = channel_pair(ends, err);
 	if (result < 0)
 		return result;
@@ -108,24 +113,55 @@ static void release(struct worker *worker)
 	free(worker);
 }
 
-int worker_spawn(const char *profile, const struct provider_factory *factory, struct worker **ret, struct err *err)
+static int make(const char *profile, struct worker **ret, struct err *err)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
 	if (!worker)
 		return err_set(err, ERR_NO_MEMORY, "out of memory for a worker");
-	worker->channel.fd = worker->pidfd = worker->interrupts = -1;
-	if (strlen(profile) >= sizeof(worker->profile)) {
-		free(worker);
-		return err_set(err, ERR_UNSUPPORTED, "there is no profile %s", profile);
+	worker->channel.fd = worker->pidfd = -1;
+	worker->interrupts = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int result = worker->interrupts < 0 ? err_sys(err, errno, "make a worker's eventfd") : 0;
+	if (result == 0 && strlen(profile) >= sizeof(worker->profile))
+		result = err_set(err, ERR_UNSUPPORTED, "there is no profile %s", profile);
+	if (result < 0) {
+		release(worker);
+		return result;
 	}
 	memcpy(worker->profile, profile, strlen(profile) + 1);
-	int result = spawn(worker, factory, err);
+	*ret = worker;
+	return 0;
+}
+
+int worker_spawn(const char *profile, const struct provider_factory *factory, struct worker **ret, struct err *err)
+{
+	struct worker *worker = NULL;
+	int result = make(profile, &worker, err);
+	if (result < 0)
+		return result;
+	result = spawn(worker, factory, err);
 	if (result < 0) {
 		release(worker);
 		return result;
 	}
 	/* Asked now, read by worker_boundary: the worker opens while the caller goes on. That it is dead already shows there as well. */
 	worker->opening = worker_ask(worker, &(struct request){.kind = REQUEST_OPEN}, NULL, NULL) == 0;
+	*ret = worker;
+	return 0;
+}
+
+int worker_adopt(const char *profile, int channel, int pidfd, struct worker **ret, struct err *err)
+{
+	struct worker *worker = NULL;
+	int result = make(profile, &worker, err);
+	if (result < 0)
+		return result;
+	result = channel_init(&worker->channel, channel, err);
+	if (result < 0) {
+		release(worker);
+		return result;
+	}
+	worker->pidfd = pidfd;
+	worker->adopted = true;
 	*ret = worker;
 	return 0;
 }
@@ -153,7 +189,7 @@ static bool reap(struct worker *worker, int timeout_ms)
 	while (!death.revents && (left_ns = deadline_ns - clock_mono_ns()) > 0)
 		poll(&death, 1, (int)(left_ns / NS_PER_MS) + 1);
 	if (death.revents)
-		worker->reaped = waitid(P_PIDFD, (id_t)worker->pidfd, &info, WEXITED) == 0;
+		worker->reaped = worker->adopted || waitid(P_PIDFD, (id_t)worker->pidfd, &info, WEXITED) == 0;
 	return worker->reaped;
 }
 
@@ -255,6 +291,7 @@ void worker_free(struct worker *worker)
 		pidfd_send_signal(worker->pidfd, SIGKILL, NULL, 0);
 		reap(worker, DEATH_MS);
 	}
-	worker_reap_orphans();
+	if (!worker->adopted)
+		worker_reap_orphans();
 	release(worker);
 }

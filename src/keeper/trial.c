@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/id.h"
 #include "capture/capture.h"
 #include "keeper/host.h"
 #include "manifest/plan.h"
@@ -17,6 +16,8 @@ struct trial {
 	struct capture *standard_output, *standard_error;
 	struct evidence_list evidence;
 	struct boundary *boundary;
+	const struct boundary_identity *identity;
+	struct store *store;
 };
 
 static int make_plan(const char *profile, struct plan **ret, struct err *err)
@@ -55,12 +56,14 @@ static int go(struct trial *trial, struct err *err)
 {
 	struct boundary *boundary = trial->boundary;
 	struct boundary_drain drain;
-	struct boundary_spec spec = {
-		.plan = trial->plan, .standard_output = trial->standard_output, .standard_error = trial->standard_error,
+	const struct boundary_spec spec = {
+		.identity = *trial->identity,
+		.plan = trial->plan,
+		.store = trial->store,
+		.standard_output = trial->standard_output,
+		.standard_error = trial->standard_error,
 	};
 
-	id_new("led", spec.identity.ledger_id);
-	id_new("bnd", spec.identity.boundary_id);
 	int result = boundary->ops->prepare(boundary, &spec, &trial->evidence, err);
 	if (result == 0)
 		result = boundary->ops->create_suspended(boundary, &trial->evidence, err);
@@ -86,18 +89,17 @@ static int carry_out(struct trial *trial, struct err *err)
 	return result || cleaned == 0 ? result : err_set(err, cleaned, "cleanup: %s", after.text);
 }
 
-int trial_run(const struct boundary_provider *provider, struct probe_line *ret, struct err *err)
+int trial_run(struct boundary *boundary, const char *profile, const struct boundary_identity *identity, struct store *store,
+              struct probe_line *ret, struct err *err)
 {
-	struct trial trial = {0};
+	struct trial trial = {.boundary = boundary, .identity = identity, .store = store};
 	struct err reason = ERR_INIT;
-	int result = make_plan(provider->ops->kind, &trial.plan, err);
+	int result = make_plan(profile, &trial.plan, err);
 
 	if (result == 0)
 		result = capture_new(TRIAL_OUTPUT_MAX, OVERFLOW_TRUNCATE, -1, &trial.standard_output, err);
 	if (result == 0)
 		result = capture_new(TRIAL_OUTPUT_MAX, OVERFLOW_TRUNCATE, -1, &trial.standard_error, err);
-	if (result == 0)
-		result = provider->ops->open(provider->context, &trial.boundary, err);
 	if (result == 0) {
 		int went = carry_out(&trial, &reason);
 		*ret = (struct probe_line){.name = "run", .result = went ? PROBE_MISSING : PROBE_OK, .required = true};
@@ -105,7 +107,6 @@ int trial_run(const struct boundary_provider *provider, struct probe_line *ret, 
 			snprintf(ret->reason, sizeof(ret->reason), "%.*s", (int)sizeof(ret->reason) - 1, reason.text);
 		else
 			snprintf(ret->reason, sizeof(ret->reason), "/bin/true, %zu properties verified, verified empty", trial.evidence.count);
-		trial.boundary->ops->free(trial.boundary);
 	}
 	capture_free(trial.standard_output);
 	capture_free(trial.standard_error);

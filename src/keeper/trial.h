@@ -5,6 +5,8 @@
 #include "boundary/boundary.h"
 
 /* prepare → create suspended → enroll → launch /bin/true → clean up → verify empty. *ret says how it went: PROBE_MISSING with the step's own
- * words when one failed. The boundary carries the identity of no ledger; it is gone when this returns. An error only for what has nothing
- * to do with the boundary. */
-int trial_run(const struct boundary_provider *provider, struct probe_line *ret, struct err *err);
+ * words when one failed. The boundary is gone when this returns. An error only for what has nothing to do with the boundary.
+ *
+ * boundary: opened, of this profile; it stays the caller's. store: of a remote boundary; else NULL. */
+int trial_run(struct boundary *boundary, const char *profile, const struct boundary_identity *identity, struct store *store,
+              struct probe_line *ret, struct err *err);

@@ -28,10 +28,17 @@ struct worker {
 	bool opening; /* REQUEST_OPEN was sent, its answer not yet read */
 	bool lost;
 	bool reaped;
+	bool adopted; /* the child of a nursery, which reaps it */
 };
 
 /* Runs in the child until its keeper is gone; fd is its end of the channel. */
 _Noreturn void worker_serve(int fd, const char *profile, const struct provider_factory *factory);
+
+/* Forks a process that serves this end of a channel, which stays the caller's as well; its pid. */
+pid_t worker_fork(int fd, const char *profile, const struct provider_factory *factory, struct err *err);
+
+/* A worker that somebody else forked, by the other end of its channel and its pidfd, which it takes over on success. */
+int worker_adopt(const char *profile, int channel, int pidfd, struct worker **ret, struct err *err);
 
 /* Sends a request; text and kind are made from it, document and descriptors taken from `extra` (may be NULL). ERR_STATE, with nothing sent,
  * when the phase does not allow it; ERR_LOST. */

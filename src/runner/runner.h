@@ -56,6 +56,9 @@ struct runner_refusal {
 };
 int runner_refuse(const struct runner_refusal *refusal, struct runner_result *ret, struct err *err);
 
+/* The same for one whose run was cancelled before it was driven; reason and detail are not used. */
+int runner_cancel(const struct runner_refusal *refusal, struct runner_result *ret, struct err *err);
+
 /* Recovers one unsealed attempt of a dead owner, or of our own when its worker is dead: takes its lease over (generation + 1; our own is
  * ours already), restores from its records what its life was (the principal from `accepted`, the digest of the admission from
  * `admission`, the rest from what the runner wrote), cleans up by identity through the provider,
