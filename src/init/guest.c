@@ -21,6 +21,7 @@
 
 #include "base/fault.h"
 #include "guest_filter.h"
+#include "init/calls.h"
 
 enum { GUEST_GATE_FD = 3, GUEST_PATH_MAX = 4096 };
 
@@ -57,13 +58,13 @@ static void limit(const char *name, int resource, uint64_t soft, uint64_t hard)
 	struct rlimit now, want = {.rlim_cur = soft, .rlim_max = hard};
 	if (OMITTED(name))
 		return;
-	if (getrlimit((__rlimit_resource_t)resource, &now) != 0)
+	if (getrlimit(resource, &now) != 0)
 		init_fail(name, errno);
 	if (now.rlim_max < want.rlim_max)
 		want.rlim_max = now.rlim_max; /* raising a hard limit needs a capability; enroll compares what matters */
 	if (want.rlim_cur > want.rlim_max)
 		want.rlim_cur = want.rlim_max;
-	if (setrlimit((__rlimit_resource_t)resource, &want) != 0)
+	if (setrlimit(resource, &want) != 0)
 		init_fail(name, errno);
 }
 
@@ -85,7 +86,7 @@ static void keep_descriptors(int gate)
 		init_fail("descriptors", errno);
 	if (fcntl(GUEST_GATE_FD, F_SETFD, FD_CLOEXEC) != 0 || fcntl(INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC) != 0)
 		init_fail("descriptors", errno);
-	if (!OMITTED("fds") && close_range(INIT_CONTROL_FD + 1, ~0U, 0) != 0)
+	if (!OMITTED("fds") && call_close_range(INIT_CONTROL_FD + 1, ~0U) != 0)
 		init_fail("descriptors", errno);
 }
 

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "init/calls.h"
 
 #define NS_PER_S INT64_C(1000000000)
 
@@ -169,7 +170,7 @@ static void close_others(int low, const int *kept, size_t count)
 		for (size_t i = 0; i < count; i++)
 			if (kept[i] >= low && kept[i] < next)
 				next = kept[i];
-		if (next > low && close_range((unsigned)low, next == INT_MAX ? ~0U : (unsigned)next - 1, 0) != 0)
+		if (next > low && call_close_range((unsigned)low, next == INT_MAX ? ~0U : (unsigned)next - 1) != 0)
 			init_fail("descriptors", errno);
 		if (next == INT_MAX)
 			return;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "init/calls.h"
 
 /* Where the work space and, on top of it, the new root hang until the pivot: any directory that every host has. What is below is not
  * needed any more, because all mounts were cloned by the worker. */
@@ -18,29 +19,29 @@
  * inside the pid namespace, so the worker cannot make it. */
 static int make_proc(void)
 {
-	int context = fsopen("proc", FSOPEN_CLOEXEC);
+	int context = call_fsopen("proc", FSOPEN_CLOEXEC);
 	if (context < 0)
 		return -1;
-	if (!OMITTED("proc") && (fsconfig(context, FSCONFIG_SET_STRING, "hidepid", "2", 0) != 0 ||
-	                         fsconfig(context, FSCONFIG_SET_STRING, "subset", "pid", 0) != 0))
+	if (!OMITTED("proc") && (call_fsconfig(context, FSCONFIG_SET_STRING, "hidepid", "2") != 0 ||
+	                         call_fsconfig(context, FSCONFIG_SET_STRING, "subset", "pid") != 0))
 		return -1;
-	if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)
+	if (call_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL) != 0)
 		return -1;
-	int mount = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	int mount = call_fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	close(context);
 	return mount;
 }
 
 static void attach(int mount, int at, const char *target)
 {
-	if (move_mount(mount, "", at, target, MOVE_MOUNT_F_EMPTY_PATH) != 0)
+	if (call_move_mount(mount, at, target, MOVE_MOUNT_F_EMPTY_PATH) != 0)
 		init_fail("mounts", errno);
 }
 
 /* The work space must be attached for that, or the kernel has no part of it to give (6.1). It goes away with the old root. */
 static void attach_part(int work, int root, const char *target)
 {
-	int part = open_tree(work, target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	int part = call_open_tree(work, target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (part < 0)
 		init_fail("work space", errno);
 	attach(part, root, target);
