@@ -37,7 +37,8 @@ static int add_object(void *context, const struct ledger_list_row *row)
 static int list_json(struct ledger *ledger, int64_t limit, struct err *err)
 {
 	JSON_AUTO json_t *rows = json_array();
-	int result = ledger->ops->list(ledger, limit, add_object, rows, err);
+	const struct ledger_list_query query = {.limit = limit};
+	int result = ledger->ops->list(ledger, &query, add_object, rows, err);
 
 	return result ? result : print_json(STDOUT_FILENO, rows, err);
 }
@@ -45,7 +46,8 @@ static int list_json(struct ledger *ledger, int64_t limit, struct err *err)
 static int list_text(struct ledger *ledger, int64_t limit, struct err *err)
 {
 	PAGE_AUTO struct page page = PAGE_INIT;
-	int result = ledger->ops->list(ledger, limit, add_line, &page, err);
+	const struct ledger_list_query query = {.limit = limit};
+	int result = ledger->ops->list(ledger, &query, add_line, &page, err);
 
 	return result ? result : page_print(&page, STDOUT_FILENO, err);
 }

@@ -14,39 +14,40 @@ static void free_text(char **text)
 	free(*text);
 }
 
-struct search {
-	const char *run_id;
-	struct ledger_attempt found; /* run_id empty: none */
-};
-
-static int match(void *context, const struct ledger_attempt *attempt)
+static bool is_queued(const struct ledger_run_state *state)
 {
-	struct search *search = context;
+	return state->attempts == 0 || strcmp(state->latest.state, "abandoned") == 0;
+}
 
-	if (strcmp(attempt->run_id, search->run_id) == 0)
-		search->found = *attempt;
-	return 0;
+static int show_state_json(const char *run_id, const struct ledger_run_state *state, struct err *err)
+{
+	const struct ledger_attempt *latest = &state->latest;
+	JSON_AUTO json_t *object =
+		is_queued(state) ? json_pack("{s:s,s:s,s:i,s:b}", "run", run_id, "state", "queued", "attempts", state->attempts,
+	                                     "cancelled", state->cancelled)
+				 : json_pack("{s:s,s:s,s:s,s:b,s:b}", "run", run_id, "attempt", latest->attempt_id, "state",
+	                                     latest->state, "launch_intent", latest->intent, "owner_alive", latest->owner_alive);
+
+	return object ? print_json(STDOUT_FILENO, object, err) : err_set(err, ERR_NO_MEMORY, "out of memory");
 }
 
 static int show_unsealed(struct ledger *ledger, const char *run_id, bool as_json, struct err *err)
 {
 	PAGE_AUTO struct page page = PAGE_INIT;
-	struct search search = {.run_id = run_id};
-	int result = ledger->ops->unsealed(ledger, match, &search, err);
+	struct ledger_run_state state;
+	int result = ledger->ops->run_state(ledger, run_id, &state, err);
 
 	if (result)
 		return result;
-	if (!*search.found.run_id)
+	if (strcmp(state.latest.state, "sealed") == 0)
 		return err_set(err, ERR_NOT_FOUND, "%s has neither a receipt nor an open attempt (see caisson verify)", run_id);
-	if (as_json) {
-		JSON_AUTO json_t *state = json_pack("{s:s,s:s,s:s,s:b,s:b}", "run", run_id, "attempt", search.found.attempt_id,
-		                                    "state", search.found.state, "launch_intent", search.found.intent,
-		                                    "owner_alive", search.found.owner_alive);
-
-		return state ? print_json(STDOUT_FILENO, state, err) : err_set(err, ERR_NO_MEMORY, "out of memory");
-	}
-	page_add(&page, "%s is %s, its keeper is %s%s\n", run_id, search.found.state, search.found.owner_alive ? "alive" : "gone",
-	         search.found.owner_alive ? "" : " (see caisson recover)");
+	if (as_json)
+		return show_state_json(run_id, &state, err);
+	if (is_queued(&state))
+		page_add(&page, "%s is queued%s\n", run_id, state.cancelled ? ", and cancelled" : "");
+	else
+		page_add(&page, "%s is %s, its keeper is %s%s\n", run_id, state.latest.state, state.latest.owner_alive ? "alive" : "gone",
+		         state.latest.owner_alive ? "" : " (see caisson recover)");
 	return page_print(&page, STDOUT_FILENO, err);
 }
 

@@ -43,8 +43,15 @@ static json_t *as_sealed(json_t *value)
 	return json_pack("{s:s}", "sha256", digest_hex(&digest, hex));
 }
 
+static bool is_nothing(const json_t *value)
+{
+	return !value || json_is_null(value);
+}
+
 bool image_column_equal(const json_t *sealed, const json_t *found)
 {
+	if (is_nothing(sealed) || is_nothing(found))
+		return is_nothing(sealed) && is_nothing(found);
 	JSON_AUTO json_t *form = as_sealed((json_t *)found);
 
 	return json_equal(sealed, form);
@@ -59,7 +66,7 @@ int image_digest(const char *table, const json_t *columns, struct digest *ret, s
 	int r;
 
 	json_object_foreach ((json_t *)columns, column, value) {
-		if (json_object_set_new(sealed, column, as_sealed(value)) < 0)
+		if (!json_is_null(value) && json_object_set_new(sealed, column, as_sealed(value)) < 0)
 			return err_set(err, ERR_NO_MEMORY, "out of memory");
 	}
 	r = buf_printf(&text, err, "%s ", table);

@@ -16,7 +16,9 @@ enum {
 struct image_row {
 	char table[IMAGE_TABLE_SIZE];
 	json_t *json;         /* its columns */
-	struct digest digest; /* of table and columns, long texts by their digest: equal to that of the same row in a rows record */
+	/* Of table and columns, long texts by their digest: equal to that of the same row in a rows record. A column that is NULL and one
+	 * that did not exist yet are the same: that is what a later schema adds to the rows of an earlier one. */
+	struct digest digest;
 	bool covered;         /* under a seal, as it is */
 	bool paired;          /* under a seal, but changed: reported */
 	bool unsealed;        /* of a run that is not sealed yet */

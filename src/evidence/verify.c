@@ -182,7 +182,9 @@ static int check_all(struct verifier *verifier, struct err *err)
 		return r;
 	if (verifier->options->run_id && !is_known(verifier, verifier->options->run_id))
 		return err_set(err, ERR_NOT_FOUND, "no run %s in this ledger", verifier->options->run_id);
-	verify_mark_unsealed(verifier);
+	r = verify_mark_unsealed(verifier, err);
+	if (r < 0)
+		return r;
 	verify_check_seals(verifier);
 	r = verify_cover_rows(verifier, err);
 	if (r < 0)

@@ -47,9 +47,11 @@ int verify_load_seals(struct verifier *verifier, struct err *err);
 void verify_check_seals(struct verifier *verifier);
 int verify_check_chains(struct verifier *verifier, struct err *err);
 
+/* verify_unsealed.c: which rows no seal covers yet. */
+int verify_mark_unsealed(struct verifier *verifier, struct err *err);
+
 /* verify_rows.c */
 int verify_cover_rows(struct verifier *verifier, struct err *err);
-void verify_mark_unsealed(struct verifier *verifier);
 void verify_check_strays(struct verifier *verifier);
 
 /* verify_record.c: finds a seal's rows record (sealed->rows), or says what is wrong with it; checks the chain of its attempt. */

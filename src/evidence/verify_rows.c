@@ -6,68 +6,6 @@
 
 enum { FIRST_CAPACITY = 16, VALUE_SIZE = 80 };
 
-static bool is_sealed(const struct verifier *verifier, const char *run)
-{
-	for (size_t i = 0; i < verifier->seal_count; i++) {
-		const struct sealed *sealed = &verifier->seals[i];
-		const char *by_row = image_text(sealed->row, "run_id");
-
-		if (strcmp(sealed->run, run) == 0 || (by_row && strcmp(by_row, run) == 0))
-			return true;
-	}
-	return false;
-}
-
-/* A run without a seal, with an attempt that does not claim to have one: still going on, or waiting for its recovery. */
-static void mark_attempt(struct verifier *verifier, struct image_row *attempt)
-{
-	const char *run = image_text(attempt, "run_id"), *state = image_text(attempt, "state");
-	struct image_range rows = image_find(&verifier->image, "run", run ? run : "");
-
-	if (!run || !state || strcmp(state, "sealed") == 0 || rows.count != 1 || is_sealed(verifier, run))
-		return;
-	attempt->unsealed = true;
-	if (!rows.first->unsealed) {
-		rows.first->unsealed = true;
-		verifier->report.unsealed++;
-	}
-	verify_note(verifier, run, "not sealed yet (%s)", state);
-}
-
-static bool parent_unsealed(const struct verifier *verifier, const struct image_row *row)
-{
-	const char *attempt = image_text(row, "attempt_id"), *run = image_text(row, "run_id");
-	struct image_range parents = attempt ? image_find(&verifier->image, "attempt", attempt)
-	                                     : image_find(&verifier->image, "run", run ? run : "");
-
-	return parents.count == 1 && parents.first->unsealed;
-}
-
-void verify_mark_unsealed(struct verifier *verifier)
-{
-	struct image_range attempts = image_find(&verifier->image, "attempt", NULL);
-	struct image_range leases = image_find(&verifier->image, "lease", NULL);
-	struct image_range ledgers = image_find(&verifier->image, "ledger", NULL);
-
-	for (size_t i = 0; i < ledgers.count; i++) /* the genesis comes under the first seal */
-		ledgers.first[i].unsealed = verifier->seal_count == 0;
-	for (size_t i = 0; i < attempts.count; i++)
-		mark_attempt(verifier, &attempts.first[i]);
-	for (size_t i = 0; i < verifier->image.count; i++) {
-		struct image_row *row = &verifier->image.rows[i];
-
-		if (!row->unsealed && strcmp(row->table, "run") != 0 && strcmp(row->table, "attempt") != 0)
-			row->unsealed = parent_unsealed(verifier, row);
-	}
-	for (size_t i = 0; i < leases.count; i++) {
-		const char *owner = image_text(&leases.first[i], "owner_id");
-		struct image_range owners = image_find(&verifier->image, "owner", owner ? owner : "");
-
-		for (size_t k = 0; leases.first[i].unsealed && k < owners.count; k++)
-			owners.first[k].unsealed = true;
-	}
-}
-
 static int add_absent(struct verifier *verifier, const struct absent *absent, struct err *err)
 {
 	if (verifier->absent_count == verifier->absent_capacity) {
@@ -193,6 +131,10 @@ static void report_absent(struct verifier *verifier, const struct absent *absent
 			verify_problem(verifier, absent->sealed->run, "%s.%s: of %s is %s, but was sealed as %s", absent->table,
 			               column, label, shown(is, now), shown(value, then));
 	}
+	json_object_foreach (found->json, column, value) /* columns that did not exist when it was sealed */
+		if (!json_object_get(absent->columns, column) && !json_is_null(value))
+			verify_problem(verifier, absent->sealed->run, "%s.%s: of %s is %s, but was sealed without it", absent->table,
+			               column, label, shown(value, now));
 }
 
 int verify_cover_rows(struct verifier *verifier, struct err *err)

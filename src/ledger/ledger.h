@@ -20,6 +20,8 @@ enum {
 	LEDGER_STREAM_ROW_MAX = 65536, /* a stream up to this many bytes is a row; above, an object of the store */
 	LEDGER_STATE_MAX = 16,
 	LEDGER_SLOTS_MAX = 1024,
+	LEDGER_ATTEMPTS_MAX = 3,      /* of a run */
+	LEDGER_IDEMPOTENCY_MAX = 255, /* bytes of a key */
 };
 
 struct ledger;
@@ -46,7 +48,7 @@ struct ledger_run {
 struct ledger_attempt {
 	char attempt_id[ID_SIZE];
 	char run_id[ID_SIZE];
-	int number;                      /* 1..3 */
+	int number;                      /* 1..LEDGER_ATTEMPTS_MAX */
 	char boundary_id[ID_SIZE];
 	char profile[16];
 	int slot;
@@ -122,17 +124,46 @@ struct ledger_seal {
 	void *context;
 };
 
+struct ledger_list_query {
+	int64_t limit;
+	int64_t before;        /* position of the last row that was seen; 0: from the newest on */
+	const char *principal; /* NULL: everybody's */
+};
+
 struct ledger_list_row {
-	char run_id[ID_SIZE], attempt_id[ID_SIZE];
+	int64_t position;      /* in order of arrival */
+	char run_id[ID_SIZE];
+	char attempt_id[ID_SIZE]; /* the latest one; "" when there is none yet */
+	char principal[64];
+	/* `queued` of a run without an attempt, or whose last one was abandoned. */
 	char state[LEDGER_STATE_MAX], verdict[24], reason[64];
 	int64_t created_at_ms;
 	const char *argv0; /* first words of the command, for display */
+};
+
+/* A run that waits to be claimed. */
+struct ledger_queued {
+	int64_t position; /* in order of arrival; a run that is queued again has its old one */
+	char run_id[ID_SIZE], principal[64], profile[16]; /* profile: "" when it has no plan */
+	int attempts;     /* abandoned ones */
+	bool cancelled;   /* it is claimed all the same, to be sealed */
+};
+
+struct ledger_run_state {
+	char principal[64];
+	bool attached;
+	int64_t created_at_ms;
+	int attempts;
+	struct ledger_attempt latest; /* when attempts > 0; an abandoned one when the run is queued again */
+	bool cancelled, sealed;
+	char verdict[24], reason[64]; /* when sealed */
 };
 
 typedef int (*ledger_attempt_fn)(void *context, const struct ledger_attempt *attempt);
 typedef int (*ledger_list_fn)(void *context, const struct ledger_list_row *row);
 typedef int (*ledger_artifact_fn)(void *context, const struct ledger_artifact *artifact);
 typedef int (*ledger_reference_fn)(void *context, const struct ledger_reference *reference);
+typedef int (*ledger_queued_fn)(void *context, const struct ledger_queued *queued);
 typedef int (*ledger_record_fn)(void *context, const struct ledger_record *record, const struct digest *digest);
 
 struct ledger_ops {
@@ -147,6 +178,28 @@ struct ledger_ops {
 	 * attempt of this profile holds, so that a quarantined slot stays taken. ERR_BUSY when all LEDGER_SLOTS_MAX are. */
 	int (*accept)(struct ledger *ledger, const struct ledger_run *run, struct ledger_attempt *attempt,
 	              const struct ledger_record *records, size_t count, bool durable, struct err *err);
+
+	/* Accepts a detached run without an attempt: it is queued. Durable. With a key: when the principal has submitted a run under it, that
+	 * one's id is written to run->run_id and *ret_existing is set, if the manifests are the same; ERR_CONFLICT if not. ERR_LIMIT
+	 * ("queue_full") when queue_max runs are queued. ERR_INVALID: an attached run, or a key of 0 or more than
+	 * LEDGER_IDEMPOTENCY_MAX bytes. */
+	int (*submit)(struct ledger *ledger, struct ledger_run *run, const char *idempotency_key, int64_t queue_max, bool *ret_existing,
+	              struct err *err);
+
+	/* The next attempt of a queued run, its lease (generation 1) and its first record(s), in one transaction. Given: run_id, the new
+	 * ids, profile, owner, ttl_ms, state. Filled: number, slot (as by accept), generation, renewals. ERR_NOT_FOUND; ERR_STATE when the
+	 * run is not queued; ERR_BUSY when all slots are taken. */
+	int (*claim)(struct ledger *ledger, struct ledger_attempt *attempt, const struct ledger_record *records, size_t count,
+	             struct err *err);
+
+	/* Ends an attempt without a launch intent, and without a receipt: state `abandoned`, final; its slot is free and its run is queued
+	 * again. Fenced. The last record's kind is "abandoned", and none follows it. ERR_CONFLICT when the run has its launch intent,
+	 * ERR_STATE when it is attached, ERR_LIMIT when it is the last attempt that the run may have: that one is sealed. */
+	int (*abandon)(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t generation,
+	               const struct ledger_record *records, size_t count, struct err *err);
+
+	/* Queued runs with a position behind `after`, in order. */
+	int (*queued)(struct ledger *ledger, int64_t after, int64_t limit, ledger_queued_fn fn, void *context, struct err *err);
 
 	/* Appends records and sets the attempt's state, fenced by (owner, generation): ERR_FENCED when the lease is not ours any more.
 	 * seq is assigned by the ledger. state NULL leaves it. */
@@ -169,6 +222,11 @@ struct ledger_ops {
 	 * somebody else was faster. */
 	int (*take_over)(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t *ret_generation, struct err *err);
 
+	/* Takes a lease over although its owner's flock is held, because the caller has itself seen (generation, renewals) unchanged for its
+	 * ttl_ms (lease/lease.h): such an owner is stopped. ERR_BUSY when they are not the same any more, or the attempt is over. */
+	int (*expire)(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t generation, int64_t renewals,
+	              int64_t *ret_generation, struct err *err);
+
 	/* The seal (see struct ledger_seal): records, streams, state, rows record, receipt and seal chain, one durable transaction. */
 	int (*seal)(struct ledger *ledger, const struct ledger_seal *seal, struct err *err);
 
@@ -176,10 +234,15 @@ struct ledger_ops {
 	 * which must not trust the store's own constraints. `table` comes with it. */
 	int (*dump)(struct ledger *ledger, int (*row)(void *context, const char *table, const char *json), void *context, struct err *err);
 
-	/* Attempts that are not sealed, owner_alive filled in. */
+	/* Attempts that are neither sealed nor abandoned, owner_alive filled in. */
 	int (*unsealed)(struct ledger *ledger, ledger_attempt_fn fn, void *context, struct err *err);
+	/* All attempts of a run, in order, owner_alive filled in. */
+	int (*attempts)(struct ledger *ledger, const char *run_id, ledger_attempt_fn fn, void *context, struct err *err);
+	/* ERR_NOT_FOUND. */
+	int (*run_state)(struct ledger *ledger, const char *run_id, struct ledger_run_state *ret, struct err *err);
 
-	int (*list)(struct ledger *ledger, int64_t limit, ledger_list_fn fn, void *context, struct err *err);
+	/* The newest first. */
+	int (*list)(struct ledger *ledger, const struct ledger_list_query *query, ledger_list_fn fn, void *context, struct err *err);
 	/* Text is the caller's (free). NULL receipt when not sealed. run_id may be an unambiguous prefix of 6 characters or more, or
 	 * "latest"; the full id is written to ret_run_id. */
 	int (*find_run)(struct ledger *ledger, const char *name, char ret_run_id[static ID_SIZE], struct err *err);
@@ -198,6 +261,14 @@ struct ledger_ops {
 	/* May be NULL. For a moment in which the caller waits for something else: gets ready what the coming intent and seal will need, and
 	 * writes back what is due. Nothing that anybody could see changes; what fails here fails again, and is told, when it matters. */
 	void (*warm)(struct ledger *ledger);
+
+	/* May be NULL, all three. Between begin and end each call is whole or absent by itself, and all that succeeded are committed together
+	 * by end: nobody may be told of a success, nor act on it, before that. An error of end: none of them took place. durable: whether a
+	 * call within it may ask for that (ERR_STATE if it does all the same). */
+	int (*batch_begin)(struct ledger *ledger, bool durable, struct err *err);
+	int (*batch_end)(struct ledger *ledger, struct err *err);
+	/* From now on touched is called, with the run's id, within each call that writes about a run; it may not call the ledger. */
+	void (*watch)(struct ledger *ledger, void (*touched)(void *context, const char *run_id), void *context);
 
 	void (*close)(struct ledger *ledger);
 };

@@ -108,16 +108,29 @@ void fixture_new_attempt(const struct ledger_fixture *fixture, struct ledger_att
 	memcpy(ret->owner_id, fixture->owner.owner_id, sizeof ret->owner_id);
 }
 
-int fixture_try_accept(struct ledger_fixture *fixture, struct ledger_attempt *attempt, bool durable, struct err *err)
+static struct ledger_run new_run(const char *run_id)
 {
-	struct ledger_run run = {.attached = true, .manifest = manifest_text, .plan = plan_text, .labels = "{\"problem\":\"42\"}",
+	struct ledger_run run = {.manifest = manifest_text, .plan = plan_text, .labels = "{\"problem\":\"42\"}",
 	                         .created_at_ms = clock_wall_ms()};
-	const struct ledger_record record = {.at_ms = clock_wall_ms(), .kind = "accepted", .body = "{\"by\":\"test\"}"};
 
-	memcpy(run.run_id, attempt->run_id, sizeof run.run_id);
+	memcpy(run.run_id, run_id, sizeof run.run_id);
 	snprintf(run.principal, sizeof run.principal, "uid:0");
 	digest_of(manifest_text, strlen(manifest_text), &run.manifest_digest);
 	digest_of(plan_text, strlen(plan_text), &run.plan_digest);
+	return run;
+}
+
+static struct ledger_record first_record(void)
+{
+	return (struct ledger_record){.at_ms = clock_wall_ms(), .kind = "accepted", .body = "{\"by\":\"test\"}"};
+}
+
+int fixture_try_accept(struct ledger_fixture *fixture, struct ledger_attempt *attempt, bool durable, struct err *err)
+{
+	struct ledger_run run = new_run(attempt->run_id);
+	const struct ledger_record record = first_record();
+
+	run.attached = true;
 	return fixture->ledger->ops->accept(fixture->ledger, &run, attempt, &record, 1, durable, err);
 }
 
@@ -128,6 +141,56 @@ void fixture_accept(struct ledger_fixture *fixture, struct ledger_attempt *ret)
 	fixture_new_attempt(fixture, ret);
 	if (fixture_try_accept(fixture, ret, false, &err) < 0)
 		fail_msg("%s", err.text);
+}
+
+int fixture_try_submit(struct ledger_fixture *fixture, const char *principal, const char *key, char ret_run_id[static ID_SIZE],
+                       bool *ret_existing, struct err *err)
+{
+	char run_id[ID_SIZE];
+	struct ledger_run run;
+	int r;
+
+	id_new("run", run_id);
+	run = new_run(run_id);
+	snprintf(run.principal, sizeof run.principal, "%s", principal);
+	r = fixture->ledger->ops->submit(fixture->ledger, &run, key, FIXTURE_QUEUE_MAX, ret_existing, err);
+	memcpy(ret_run_id, run.run_id, sizeof run.run_id);
+	return r;
+}
+
+void fixture_submit(struct ledger_fixture *fixture, const char *key, char ret_run_id[static ID_SIZE])
+{
+	struct err err = ERR_INIT;
+	bool existing = true;
+
+	if (fixture_try_submit(fixture, "uid:0", key, ret_run_id, &existing, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_false(existing);
+}
+
+int fixture_try_claim(struct ledger_fixture *fixture, const char *run_id, struct ledger_attempt *ret, struct err *err)
+{
+	const struct ledger_record record = first_record();
+
+	fixture_new_attempt(fixture, ret);
+	memcpy(ret->run_id, run_id, sizeof ret->run_id);
+	return fixture->ledger->ops->claim(fixture->ledger, ret, &record, 1, err);
+}
+
+void fixture_claim(struct ledger_fixture *fixture, const char *run_id, struct ledger_attempt *ret)
+{
+	struct err err = ERR_INIT;
+
+	if (fixture_try_claim(fixture, run_id, ret, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+int fixture_abandon(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, struct err *err)
+{
+	const struct ledger_record record = {.at_ms = clock_wall_ms(), .kind = "abandoned", .body = "{\"reason\":\"keeper_lost\"}"};
+
+	return fixture->ledger->ops->abandon(fixture->ledger, attempt->attempt_id, fixture->owner.owner_id, attempt->generation,
+	                                     &record, 1, err);
 }
 
 int fixture_append(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, const char *kind, const char *state,

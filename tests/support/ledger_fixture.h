@@ -6,7 +6,7 @@
 #include "evidence/key.h"
 #include "ledger/ledger.h"
 
-enum { FIXTURE_PATH_SIZE = 128 };
+enum { FIXTURE_PATH_SIZE = 128, FIXTURE_QUEUE_MAX = 5 };
 
 struct ledger_fixture {
 	char path[FIXTURE_PATH_SIZE];
@@ -34,6 +34,14 @@ void fixture_copy_file(const char *from, const char *to);
 void fixture_new_attempt(const struct ledger_fixture *fixture, struct ledger_attempt *ret);
 int fixture_try_accept(struct ledger_fixture *fixture, struct ledger_attempt *attempt, bool durable, struct err *err);
 void fixture_accept(struct ledger_fixture *fixture, struct ledger_attempt *ret);
+/* Submits a run of this principal; its id is the attempt's. NULL key: none. */
+int fixture_try_submit(struct ledger_fixture *fixture, const char *principal, const char *key, char ret_run_id[static ID_SIZE],
+                       bool *ret_existing, struct err *err);
+void fixture_submit(struct ledger_fixture *fixture, const char *key, char ret_run_id[static ID_SIZE]);
+/* The next attempt of a queued run, with fresh ids. */
+int fixture_try_claim(struct ledger_fixture *fixture, const char *run_id, struct ledger_attempt *ret, struct err *err);
+void fixture_claim(struct ledger_fixture *fixture, const char *run_id, struct ledger_attempt *ret);
+int fixture_abandon(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, struct err *err);
 /* Appends one record of this kind, sets the state unless NULL. */
 int fixture_append(struct ledger_fixture *fixture, const struct ledger_attempt *attempt, const char *kind, const char *state,
                    struct err *err);

@@ -109,19 +109,22 @@ static int write_genesis(struct sqlite_ledger *ledger, struct err *err)
 	return r < 0 ? r : write_identity(ledger, err);
 }
 
-static int migrate(struct sqlite_ledger *ledger, int64_t version, struct err *err)
+/* All of it in one transaction, the version with it. The identity of an older one is checked before: a copy is not changed. */
+static int migrate(struct sqlite_ledger *ledger, struct err *err)
 {
 	char pragma[PRAGMA_SIZE];
-	int r = db_begin(&ledger->db, true, err);
+	int r = ledger->schema > 0 ? check_identity(ledger, err) : 0;
 
+	if (r == 0)
+		r = db_begin(&ledger->db, true, err);
 	if (r < 0)
 		return r;
-	for (int64_t n = version; r == 0 && n < ledger_schema_version; n++) {
+	for (int64_t n = ledger->schema; r == 0 && n < ledger_schema_version; n++) {
 		r = db_script(&ledger->db, ledger_schema[n], err);
 		if (r == 0)
 			r = FAULT_ERR("ledger.migrating", err);
 	}
-	if (r == 0 && version == 0)
+	if (r == 0 && ledger->schema == 0)
 		r = write_genesis(ledger, err);
 	snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d; PRAGMA application_id = %d", ledger_schema_version,
 	         DB_APPLICATION_ID);
@@ -165,27 +168,22 @@ static int switch_to_wal(struct db *db, struct err *err)
 	return r;
 }
 
-/* Its version, and if that is ours its id. */
-static int inspect(struct sqlite_ledger *ledger, int64_t *ret_version, struct err *err)
+/* Its version, and unless it is empty its id. */
+static int inspect(struct sqlite_ledger *ledger, struct err *err)
 {
-	int64_t version = 0;
 	int r = db_begin_read(&ledger->db, err);
 
 	if (r < 0)
 		return r;
-	r = read_version(&ledger->db, &version, err);
-	if (r == 0 && version == ledger_schema_version)
+	r = read_version(&ledger->db, &ledger->schema, err);
+	if (r == 0 && ledger->schema > 0)
 		r = load_genesis(ledger, err);
-	r = db_end_read(&ledger->db, r, err);
-	if (r == 0)
-		*ret_version = version;
-	return r;
+	return db_end_read(&ledger->db, r, err);
 }
 
 static int create_or_migrate(struct sqlite_ledger *ledger, struct err *err)
 {
 	FD_AUTO int lock = openat(ledger->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int64_t version = 0;
 	int r;
 
 	if (lock < 0)
@@ -193,28 +191,25 @@ static int create_or_migrate(struct sqlite_ledger *ledger, struct err *err)
 	while (flock(lock, LOCK_EX) < 0)
 		if (errno != EINTR)
 			return err_sys(err, errno, "ledger: cannot lock the directory");
-	r = inspect(ledger, &version, err);
-	if (r < 0 || version == ledger_schema_version)
+	r = inspect(ledger, err);
+	if (r < 0 || ledger->schema == ledger_schema_version)
 		return r;
-	if (version == 0)
+	if (ledger->schema == 0)
 		r = switch_to_wal(&ledger->db, err);
 	if (r == 0)
-		r = migrate(ledger, version, err);
-	return r < 0 ? r : inspect(ledger, &version, err);
+		r = migrate(ledger, err);
+	return r < 0 ? r : inspect(ledger, err);
 }
 
 int ledger_prepare(struct sqlite_ledger *ledger, struct err *err)
 {
-	int64_t version = 0;
-	int r = inspect(ledger, &version, err);
+	int r = inspect(ledger, err);
 
-	if (r == 0 && version < ledger_schema_version) {
-		if (ledger->options.read_only)
-			return err_set(err, version == 0 ? ERR_NOT_FOUND : ERR_UNSUPPORTED,
-			               "ledger: not made yet, or of an older schema");
-		r = create_or_migrate(ledger, err);
-	}
-	if (r < 0 || ledger->options.read_only)
+	if (r < 0)
 		return r;
-	return check_identity(ledger, err);
+	if (ledger->options.read_only)
+		return ledger->schema > 0 ? 0 : err_set(err, ERR_NOT_FOUND, "ledger: not made yet");
+	if (ledger->schema < ledger_schema_version)
+		r = create_or_migrate(ledger, err);
+	return r < 0 ? r : check_identity(ledger, err);
 }

@@ -230,14 +230,46 @@ static int set_synchronous(struct db *db, bool durable, struct err *err)
 	return r;
 }
 
-int db_begin(struct db *db, bool durable, struct err *err)
+static int begin(struct db *db, bool durable, struct err *err)
 {
 	int r = set_synchronous(db, durable, err);
 
 	return r < 0 ? r : db_run(db, DB_BEGIN, NULL, 0, err);
 }
 
-int db_end(struct db *db, int result, struct err *err)
+static int batch_lost(const struct db *db, struct err *err)
+{
+	return err_set(err, db->batch_code, "ledger: the transactions of a batch failed together");
+}
+
+static int begin_in_batch(struct db *db, bool durable, struct err *err)
+{
+	if (db->batch_code < 0)
+		return batch_lost(db, err);
+	if (durable && !db->batch_durable)
+		return err_set(err, ERR_STATE, "ledger: a durable transaction in a batch that is not");
+	return db_run(db, DB_SAVEPOINT, NULL, 0, err);
+}
+
+int db_begin(struct db *db, bool durable, struct err *err)
+{
+	return db->batch ? begin_in_batch(db, durable, err) : begin(db, durable, err);
+}
+
+static int end_in_batch(struct db *db, int result, struct err *err)
+{
+	if (result == 0)
+		result = db_run(db, DB_RELEASE, NULL, 0, err);
+	if (result == 0)
+		return 0;
+	/* On a full disk for instance SQLite has rolled all of it back, by itself. */
+	if (sqlite3_get_autocommit(db->handle) || db_run(db, DB_ROLLBACK_TO, NULL, 0, NULL) < 0 ||
+	    db_run(db, DB_RELEASE, NULL, 0, NULL) < 0)
+		db->batch_code = result;
+	return result;
+}
+
+static int end(struct db *db, int result, struct err *err)
 {
 	if (result == 0)
 		result = FAULT_ERR("ledger_commit", err);
@@ -249,6 +281,31 @@ int db_end(struct db *db, int result, struct err *err)
 	if (result == 0)
 		(void)FAULT("ledger_committed");
 	return result;
+}
+
+int db_end(struct db *db, int result, struct err *err)
+{
+	return db->batch ? end_in_batch(db, result, err) : end(db, result, err);
+}
+
+int db_batch_begin(struct db *db, bool durable, struct err *err)
+{
+	int r = db->batch ? err_set(err, ERR_STATE, "ledger: a batch within a batch") : begin(db, durable, err);
+
+	if (r < 0)
+		return r;
+	db->batch = true;
+	db->batch_durable = durable;
+	db->batch_code = 0;
+	return 0;
+}
+
+int db_batch_end(struct db *db, struct err *err)
+{
+	if (!db->batch)
+		return err_set(err, ERR_STATE, "ledger: no batch to end");
+	db->batch = false;
+	return end(db, db->batch_code < 0 ? batch_lost(db, err) : 0, err);
 }
 
 int db_begin_read(struct db *db, struct err *err)

@@ -21,6 +21,9 @@ enum db_statement {
 	DB_BEGIN,
 	DB_COMMIT,
 	DB_ROLLBACK,
+	DB_SAVEPOINT,
+	DB_RELEASE,
+	DB_ROLLBACK_TO,
 	DB_INSERT_OWNER,
 	DB_INSERT_RUN,
 	DB_INSERT_ATTEMPT,
@@ -32,6 +35,8 @@ enum db_statement {
 	DB_INSERT_CANCELLATION,
 	DB_INSERT_KEY,
 	DB_INSERT_SEAL,
+	DB_INSERT_QUEUE,
+	DB_DELETE_QUEUE,
 	DB_SET_STATE,
 	DB_RENEW,
 	DB_FENCE,
@@ -42,7 +47,14 @@ enum db_statement {
 	DB_HAS_INTENT,
 	DB_HAS_CANCELLATION,
 	DB_RUN_SEALED,
+	DB_SUBMITTED,
+	DB_QUEUE_LENGTH,
+	DB_QUEUE_PLACE,
+	DB_QUEUED,
+	DB_MAY_ABANDON,
 	DB_UNSEALED,
+	DB_ATTEMPTS,
+	DB_RUN_STATE,
 	DB_LIST,
 	DB_LATEST_RUN,
 	DB_FIND_RUN,
@@ -72,6 +84,9 @@ struct db {
 	sqlite3_stmt *cache[DB_STATEMENT_COUNT];
 	int synchronous; /* as last set; -1: unknown */
 	int wal_pages;   /* after the last commit */
+	bool batch;      /* transactions are savepoints of one that is under way */
+	bool batch_durable;
+	int batch_code;  /* why SQLite gave all of it up; 0: it did not */
 };
 
 /* A value to bind. Text and bytes are borrowed until the statement is done with. */
@@ -140,6 +155,10 @@ int db_run(struct db *db, enum db_statement which, const struct db_value *values
 int db_begin(struct db *db, bool durable, struct err *err);
 /* Commits when `result` is 0, else rolls back. Returns the result of the whole. */
 int db_end(struct db *db, int result, struct err *err);
+
+/* One transaction around several, each of which then is a savepoint. */
+int db_batch_begin(struct db *db, bool durable, struct err *err);
+int db_batch_end(struct db *db, struct err *err);
 
 /* One snapshot for several reads. */
 int db_begin_read(struct db *db, struct err *err);

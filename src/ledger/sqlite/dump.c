@@ -76,14 +76,14 @@ static int compare_tables(struct db *db, struct db *model, struct err *err)
 	return r;
 }
 
-static int check_tables(struct db *db, struct err *err)
+static int check_tables(struct db *db, int64_t schema, struct err *err)
 {
 	struct db model = {.handle = NULL};
 	int r = 0;
 
 	if (sqlite3_open(":memory:", &model.handle) != SQLITE_OK)
 		r = err_set(err, ERR_NO_MEMORY, "out of memory");
-	for (int n = 0; r == 0 && n < ledger_schema_version; n++)
+	for (int64_t n = 0; r == 0 && n < schema; n++)
 		r = db_script(&model, ledger_schema[n], err);
 	if (r == 0)
 		r = compare_tables(db, &model, err);
@@ -136,7 +136,7 @@ int ledger_dump(struct ledger *base, int (*row)(void *context, const char *table
 
 	if (r < 0)
 		return r;
-	r = check_tables(&ledger->db, err);
+	r = check_tables(&ledger->db, ledger->schema, err);
 	if (r == 0)
 		r = dump_tables(&ledger->db, &sink, err);
 	return db_end_read(&ledger->db, r, err);

@@ -11,6 +11,19 @@ enum {
 	ARGV_SIZE = 256,                     /* of a command, for display */
 };
 
+/* A statement about one run, at its row. ERR_NOT_FOUND. */
+static int row_of_run(struct sqlite_ledger *ledger, enum db_statement which, const char *run_id, sqlite3_stmt **ret,
+                      struct err *err)
+{
+	int r = db_start(&ledger->db, which, DB_VALUES(db_text(run_id)), ret, err);
+
+	if (r == 0)
+		r = db_step(&ledger->db, *ret, err);
+	if (r == 0)
+		return err_set(err, ERR_NOT_FOUND, "ledger: no run %s", run_id);
+	return r < 0 ? r : 0;
+}
+
 static int read_attempt(struct sqlite_ledger *ledger, sqlite3_stmt *row, struct ledger_attempt *ret, struct err *err)
 {
 	*ret = (struct ledger_attempt){
@@ -32,14 +45,16 @@ struct attempts {
 	size_t count;
 };
 
-static int collect_unsealed(struct sqlite_ledger *ledger, struct attempts *ret, struct err *err)
-{
-	DB_DONE_AUTO sqlite3_stmt *row = NULL;
-	size_t capacity = 0;
-	int r = db_start(&ledger->db, DB_UNSEALED, NULL, 0, &row, err);
+struct attempt_sink {
+	ledger_attempt_fn fn;
+	void *context;
+};
 
-	if (r < 0)
-		return r;
+static int collect_attempts(struct sqlite_ledger *ledger, sqlite3_stmt *row, struct attempts *ret, struct err *err)
+{
+	size_t capacity = 0;
+	int r;
+
 	while ((r = db_step(&ledger->db, row, err)) == 1) {
 		if (ret->count == UNSEALED_MAX)
 			return err_set(err, ERR_LIMIT, "ledger: more than %d attempts are not sealed", UNSEALED_MAX);
@@ -60,29 +75,84 @@ static int collect_unsealed(struct sqlite_ledger *ledger, struct attempts *ret, 
 }
 
 /* All are read before the first is shown, so that fn may write. */
-int ledger_unsealed(struct ledger *base, ledger_attempt_fn fn, void *context, struct err *err)
+static int show_attempts(struct sqlite_ledger *ledger, enum db_statement which, const struct db_value *values, size_t count,
+                         const struct attempt_sink *sink, struct err *err)
 {
-	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
 	struct attempts attempts = {.count = 0};
-	int r;
+	sqlite3_stmt *row = NULL;
+	int r = db_start(&ledger->db, which, values, count, &row, err);
 
-	if (!ledger->options.read_only)
-		owner_sweep(ledger->dir);
-	r = collect_unsealed(ledger, &attempts, err);
+	if (r == 0)
+		r = collect_attempts(ledger, row, &attempts, err);
+	db_done(&row);
 	for (size_t i = 0; r == 0 && i < attempts.count; i++)
-		r = fn(context, &attempts.list[i]);
+		r = sink->fn(sink->context, &attempts.list[i]);
 	free(attempts.list);
 	return r;
 }
 
-int ledger_list(struct ledger *base, int64_t limit, ledger_list_fn fn, void *context, struct err *err)
+int ledger_unsealed(struct ledger *base, ledger_attempt_fn fn, void *context, struct err *err)
+{
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+	const struct attempt_sink sink = {.fn = fn, .context = context};
+
+	if (!ledger->options.read_only)
+		owner_sweep(ledger->dir);
+	return show_attempts(ledger, DB_UNSEALED, NULL, 0, &sink, err);
+}
+
+int ledger_attempts(struct ledger *base, const char *run_id, ledger_attempt_fn fn, void *context, struct err *err)
+{
+	const struct attempt_sink sink = {.fn = fn, .context = context};
+
+	return show_attempts(sqlite_ledger_of(base), DB_ATTEMPTS, DB_VALUES(db_text(run_id)), &sink, err);
+}
+
+static int read_run_state(struct sqlite_ledger *ledger, const char *run_id, struct ledger_run_state *ret, struct err *err)
+{
+	DB_DONE_AUTO sqlite3_stmt *row = NULL;
+	int r = row_of_run(ledger, DB_RUN_STATE, run_id, &row, err);
+
+	if (r < 0)
+		return r;
+	*ret = (struct ledger_run_state){.attached = sqlite3_column_int(row, 1) != 0, .created_at_ms = sqlite3_column_int64(row, 2),
+	                                 .cancelled = sqlite3_column_int(row, 3) != 0, .sealed = sqlite3_column_int(row, 4) != 0};
+	db_column_copy(row, 0, ret->principal, sizeof ret->principal);
+	db_column_copy(row, 5, ret->verdict, sizeof ret->verdict);
+	db_column_copy(row, 6, ret->reason, sizeof ret->reason);
+	return 0;
+}
+
+static int take_latest(void *context, const struct ledger_attempt *attempt)
+{
+	struct ledger_run_state *state = context;
+
+	state->latest = *attempt;
+	state->attempts++;
+	return 0;
+}
+
+int ledger_run_state(struct ledger *base, const char *run_id, struct ledger_run_state *ret, struct err *err)
+{
+	struct ledger_run_state state;
+	int r = read_run_state(sqlite_ledger_of(base), run_id, &state, err);
+
+	if (r == 0)
+		r = ledger_attempts(base, run_id, take_latest, &state, err);
+	if (r == 0)
+		*ret = state;
+	return r;
+}
+
+int ledger_list(struct ledger *base, const struct ledger_list_query *query, ledger_list_fn fn, void *context, struct err *err)
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
 	DB_DONE_AUTO sqlite3_stmt *row = NULL;
-	int r = db_start(&ledger->db, DB_LIST, DB_VALUES(db_int(limit)), &row, err);
+	int r = db_start(&ledger->db, DB_LIST, DB_VALUES(db_int(query->limit), db_int(query->before > 0 ? query->before : INT64_MAX),
+	                                                 db_text(query->principal)), &row, err);
 
 	while (r == 0 && (r = db_step(&ledger->db, row, err)) == 1) {
-		struct ledger_list_row shown = {.created_at_ms = sqlite3_column_int64(row, 5)};
+		struct ledger_list_row shown = {.created_at_ms = sqlite3_column_int64(row, 5), .position = sqlite3_column_int64(row, 7)};
 		char argv[ARGV_SIZE];
 
 		db_column_copy(row, 0, shown.run_id, sizeof shown.run_id);
@@ -91,6 +161,7 @@ int ledger_list(struct ledger *base, int64_t limit, ledger_list_fn fn, void *con
 		db_column_copy(row, 3, shown.verdict, sizeof shown.verdict);
 		db_column_copy(row, 4, shown.reason, sizeof shown.reason);
 		db_column_copy(row, 6, argv, sizeof argv);
+		db_column_copy(row, 8, shown.principal, sizeof shown.principal);
 		shown.argv0 = argv;
 		r = fn(context, &shown);
 	}
@@ -148,19 +219,6 @@ int ledger_find_run(struct ledger *base, const char *name, char ret_run_id[stati
 	if (length < PREFIX_MIN || length >= ID_SIZE || name[strspn(name, id_characters)] != '\0')
 		return err_set(err, ERR_INVALID, "a run is named by its id, at least %d characters of it, or `latest`", PREFIX_MIN);
 	return run_by_prefix(sqlite_ledger_of(base), name, ret_run_id, err);
-}
-
-/* A statement about one run, at its row. ERR_NOT_FOUND. */
-static int row_of_run(struct sqlite_ledger *ledger, enum db_statement which, const char *run_id, sqlite3_stmt **ret,
-                      struct err *err)
-{
-	int r = db_start(&ledger->db, which, DB_VALUES(db_text(run_id)), ret, err);
-
-	if (r == 0)
-		r = db_step(&ledger->db, *ret, err);
-	if (r == 0)
-		return err_set(err, ERR_NOT_FOUND, "ledger: no run %s", run_id);
-	return r < 0 ? r : 0;
 }
 
 int ledger_receipt(struct ledger *base, const char *run_id, char **ret_receipt, struct err *err)

@@ -42,6 +42,32 @@ static void ledger_warm(struct ledger *base)
 	db_write_back(&ledger->db);
 }
 
+static int ledger_batch_begin(struct ledger *base, bool durable, struct err *err)
+{
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+
+	ledger->owner_recorded_before = ledger->owner_recorded;
+	return db_batch_begin(&ledger->db, durable, err);
+}
+
+static int ledger_batch_end(struct ledger *base, struct err *err)
+{
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+	int r = db_batch_end(&ledger->db, err);
+
+	if (r < 0)
+		ledger->owner_recorded = ledger->owner_recorded_before;
+	return r;
+}
+
+static void ledger_watch(struct ledger *base, void (*touched)(void *context, const char *run_id), void *context)
+{
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+
+	ledger->touched = touched;
+	ledger->touched_context = context;
+}
+
 static void ledger_close(struct ledger *base)
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
@@ -57,15 +83,22 @@ static const struct ledger_ops ops = {
 	.id = ledger_id,
 	.register_owner = ledger_register_owner,
 	.accept = ledger_accept,
+	.submit = ledger_submit,
+	.claim = ledger_claim,
+	.abandon = ledger_abandon,
+	.queued = ledger_queued,
 	.append = ledger_append,
 	.commit_launch_intent = ledger_commit_launch_intent,
 	.request_cancel = ledger_request_cancel,
 	.cancel_requested = ledger_cancel_requested,
 	.renew = ledger_renew,
 	.take_over = ledger_take_over,
+	.expire = ledger_expire,
 	.seal = ledger_seal,
 	.dump = ledger_dump,
 	.unsealed = ledger_unsealed,
+	.attempts = ledger_attempts,
+	.run_state = ledger_run_state,
 	.list = ledger_list,
 	.find_run = ledger_find_run,
 	.receipt = ledger_receipt,
@@ -75,6 +108,9 @@ static const struct ledger_ops ops = {
 	.references = ledger_references,
 	.records = ledger_records,
 	.warm = ledger_warm,
+	.batch_begin = ledger_batch_begin,
+	.batch_end = ledger_batch_end,
+	.watch = ledger_watch,
 	.close = ledger_close,
 };
 

@@ -1,12 +1,25 @@
 /* statements.c - the text of each statement that is prepared more than once. */
 #include "ledger/sqlite/db.h"
 
+/* Spelled as in the index of that name. */
+#define UNFINISHED "state <> 'sealed' AND state <> 'abandoned'"
+
+/* An attempt with the lease that holds; the rest of the condition comes between the two. */
+#define ATTEMPT_COLUMNS \
+	"SELECT attempt_id, run_id, number, boundary_id, profile, slot, owner_id, generation, renewals, ttl_ms, state," \
+	" EXISTS (SELECT 1 FROM launch_intent WHERE launch_intent.run_id = attempt.run_id), attached" \
+	" FROM attempt JOIN run USING (run_id) JOIN lease USING (attempt_id)"
+#define HOLDING_LEASE " AND generation = (SELECT max(generation) FROM lease WHERE lease.attempt_id = attempt.attempt_id)"
+
 const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 	[DB_BEGIN] = "BEGIN IMMEDIATE",
 	[DB_COMMIT] = "COMMIT",
 	[DB_ROLLBACK] = "ROLLBACK",
+	[DB_SAVEPOINT] = "SAVEPOINT one",
+	[DB_RELEASE] = "RELEASE one",
+	[DB_ROLLBACK_TO] = "ROLLBACK TO one",
 	[DB_INSERT_OWNER] = "INSERT INTO owner VALUES (?, ?, ?, ?)",
-	[DB_INSERT_RUN] = "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)",
+	[DB_INSERT_RUN] = "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[DB_INSERT_ATTEMPT] = "INSERT INTO attempt VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[DB_INSERT_LEASE] = "INSERT INTO lease VALUES (?, ?, ?, 0, ?)",
 	[DB_INSERT_RECORD] = "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)",
@@ -16,27 +29,41 @@ const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 	[DB_INSERT_CANCELLATION] = "INSERT INTO cancellation VALUES (?, ?)",
 	[DB_INSERT_KEY] = "INSERT INTO key VALUES (?, ?)",
 	[DB_INSERT_SEAL] = "INSERT INTO seal VALUES (?, ?, ?, ?, ?)",
+	[DB_INSERT_QUEUE] = "INSERT INTO queue SELECT rowid, run_id FROM run WHERE run_id = ?",
+	[DB_DELETE_QUEUE] = "DELETE FROM queue WHERE position = ?",
 	[DB_SET_STATE] = "UPDATE attempt SET state = ?2 WHERE attempt_id = ?1",
 	[DB_RENEW] = "UPDATE lease SET renewals = renewals + 1 WHERE attempt_id = ?1 AND generation = ?2",
-	[DB_FENCE] = "SELECT state, run_id, owner_id, generation, ttl_ms FROM attempt JOIN lease USING (attempt_id)"
+	[DB_FENCE] = "SELECT state, run_id, owner_id, generation, ttl_ms, renewals FROM attempt JOIN lease USING (attempt_id)"
 		" WHERE attempt_id = ? ORDER BY generation DESC LIMIT 1",
 	[DB_LAST_RECORD] = "SELECT seq, at, kind, body, prev_digest FROM record WHERE attempt_id = ? ORDER BY seq DESC LIMIT 1",
 	[DB_LAST_SEAL] = "SELECT seal_seq, receipt FROM seal WHERE key = ? ORDER BY seal_seq DESC LIMIT 1",
-	[DB_TAKEN_SLOTS] = "SELECT slot FROM attempt WHERE profile = ? AND state <> 'sealed' ORDER BY slot",
+	[DB_TAKEN_SLOTS] = "SELECT slot FROM attempt WHERE profile = ? AND " UNFINISHED " ORDER BY slot",
 	[DB_HAS_KEY] = "SELECT 1 FROM key WHERE key = ?",
 	[DB_HAS_INTENT] = "SELECT 1 FROM launch_intent WHERE run_id = ?",
 	[DB_HAS_CANCELLATION] = "SELECT 1 FROM cancellation WHERE run_id = ?",
 	[DB_RUN_SEALED] = "SELECT EXISTS (SELECT 1 FROM seal WHERE run_id = ?1) FROM run WHERE run_id = ?1",
-	[DB_UNSEALED] = "SELECT attempt_id, run_id, number, boundary_id, profile, slot, owner_id, generation, renewals, ttl_ms,"
-		" state, EXISTS (SELECT 1 FROM launch_intent WHERE launch_intent.run_id = attempt.run_id), attached"
-		" FROM attempt JOIN run USING (run_id) JOIN lease USING (attempt_id) WHERE state <> 'sealed'"
-		" AND generation = (SELECT max(generation) FROM lease WHERE lease.attempt_id = attempt.attempt_id)"
-		" ORDER BY profile, slot",
-	[DB_LIST] = "SELECT run.run_id, attempt.attempt_id, state, receipt ->> '$.verdict', receipt ->> '$.reason', created_at,"
-		" (SELECT group_concat(value, ' ') FROM json_each(CAST(manifest AS TEXT), '$.command.argv'))"
-		" FROM run JOIN attempt ON attempt.run_id = run.run_id"
+	[DB_SUBMITTED] = "SELECT run_id, manifest = ?3 FROM run WHERE principal = ?1 AND idempotency_key = ?2",
+	[DB_QUEUE_LENGTH] = "SELECT count(*) FROM queue",
+	[DB_QUEUE_PLACE] = "SELECT position, (SELECT count(*) FROM attempt WHERE attempt.run_id = run.run_id)"
+		" FROM run LEFT JOIN queue ON position = run.rowid WHERE run.run_id = ?",
+	[DB_QUEUED] = "SELECT position, run.run_id, principal, coalesce(CAST(plan AS TEXT) ->> '$.profile', ''),"
+		" (SELECT count(*) FROM attempt WHERE attempt.run_id = run.run_id),"
+		" EXISTS (SELECT 1 FROM cancellation WHERE cancellation.run_id = run.run_id)"
+		" FROM queue JOIN run ON run.rowid = position WHERE position > ? ORDER BY position LIMIT ?",
+	[DB_MAY_ABANDON] = "SELECT attached, number, EXISTS (SELECT 1 FROM launch_intent WHERE launch_intent.run_id = attempt.run_id)"
+		" FROM attempt JOIN run USING (run_id) WHERE attempt_id = ?",
+	[DB_UNSEALED] = ATTEMPT_COLUMNS " WHERE " UNFINISHED HOLDING_LEASE " ORDER BY profile, slot",
+	[DB_ATTEMPTS] = ATTEMPT_COLUMNS " WHERE run_id = ?" HOLDING_LEASE " ORDER BY number",
+	[DB_RUN_STATE] = "SELECT principal, attached, created_at, EXISTS (SELECT 1 FROM cancellation WHERE run_id = ?1),"
+		" receipt IS NOT NULL, receipt ->> '$.verdict', receipt ->> '$.reason' FROM run LEFT JOIN seal USING (run_id)"
+		" WHERE run_id = ?1",
+	[DB_LIST] = "SELECT run.run_id, attempt.attempt_id, coalesce(nullif(state, 'abandoned'), 'queued'), receipt ->> '$.verdict',"
+		" receipt ->> '$.reason', created_at,"
+		" (SELECT group_concat(value, ' ') FROM json_each(CAST(manifest AS TEXT), '$.command.argv')), run.rowid, principal"
+		" FROM run LEFT JOIN attempt ON attempt.run_id = run.run_id"
 		" AND number = (SELECT max(number) FROM attempt AS a WHERE a.run_id = run.run_id)"
-		" LEFT JOIN seal ON seal.run_id = run.run_id ORDER BY run.rowid DESC LIMIT ?",
+		" LEFT JOIN seal ON seal.run_id = run.run_id"
+		" WHERE run.rowid < ?2 AND (?3 IS NULL OR principal = ?3) ORDER BY run.rowid DESC LIMIT ?1",
 	[DB_LATEST_RUN] = "SELECT run_id FROM run ORDER BY rowid DESC LIMIT 1",
 	[DB_FIND_RUN] = "SELECT run_id FROM run WHERE run_id >= ?1 AND run_id < ?2 ORDER BY run_id LIMIT 2",
 	[DB_RECEIPT] = "SELECT receipt FROM run LEFT JOIN seal USING (run_id) WHERE run_id = ?",

@@ -1,4 +1,4 @@
-/* write.c - accept, append, launch intent, cancellation and lease: each one transaction, each fenced. */
+/* write.c - accept, append, launch intent and cancellation: each one transaction, each fenced. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,8 +19,7 @@ int ledger_register_owner(struct ledger *base, const struct ledger_owner *owner,
 	return r;
 }
 
-/* The row comes with the first run that we own: an owner without one leaves nothing behind. */
-static int record_owner(struct sqlite_ledger *ledger, const char *owner_id, struct err *err)
+int ledger_record_owner(struct sqlite_ledger *ledger, const char *owner_id, struct err *err)
 {
 	const struct ledger_owner *owner = &ledger->owner;
 
@@ -50,13 +49,20 @@ static int free_slot(struct sqlite_ledger *ledger, const char *profile, int *ret
 	return 0;
 }
 
-static int insert_run(struct sqlite_ledger *ledger, const struct ledger_run *run, struct err *err)
+void ledger_touch(const struct sqlite_ledger *ledger, const char *run_id)
 {
+	if (ledger->touched)
+		ledger->touched(ledger->touched_context, run_id);
+}
+
+int ledger_insert_run(struct sqlite_ledger *ledger, const struct ledger_run *run, const char *idempotency_key, struct err *err)
+{
+	ledger_touch(ledger, run->run_id);
 	return db_run(&ledger->db, DB_INSERT_RUN,
 	              DB_VALUES(db_text(run->run_id), db_text(run->principal), db_int(run->attached),
 	                        db_blob(run->manifest, strlen(run->manifest)),
 	                        db_blob(run->plan, run->plan ? strlen(run->plan) : 0), db_int(run->created_at_ms),
-	                        db_text(run->labels ? run->labels : "{}")), err);
+	                        db_text(run->labels ? run->labels : "{}"), db_text(idempotency_key)), err);
 }
 
 static int insert_attempt(struct sqlite_ledger *ledger, const struct ledger_attempt *attempt, int slot, struct err *err)
@@ -72,13 +78,31 @@ static int insert_attempt(struct sqlite_ledger *ledger, const struct ledger_atte
 	                                                      db_int(attempt->ttl_ms)), err);
 }
 
+int ledger_begin_attempt(struct sqlite_ledger *ledger, struct ledger_attempt *attempt, const struct ledger_record *records,
+                         size_t count, struct err *err)
+{
+	int slot = 0;
+	int r = ledger_record_owner(ledger, attempt->owner_id, err);
+
+	if (r == 0)
+		r = free_slot(ledger, attempt->profile, &slot, err);
+	if (r == 0)
+		r = insert_attempt(ledger, attempt, slot, err);
+	if (r == 0)
+		r = chain_append(ledger, attempt->attempt_id, records, count, NULL, err);
+	if (r < 0)
+		return r;
+	attempt->slot = slot;
+	attempt->generation = 1;
+	attempt->renewals = 0;
+	return 0;
+}
+
 /* The digests come with the texts only to be compared: what is stored is the text. */
-static int check_run(const struct ledger_run *run, const struct ledger_attempt *attempt, struct err *err)
+int ledger_check_run(const struct ledger_run *run, struct err *err)
 {
 	struct digest digest;
 
-	if (strcmp(run->run_id, attempt->run_id) != 0)
-		return err_set(err, ERR_INVALID, "ledger: the attempt is another run's");
 	digest_of(run->manifest, strlen(run->manifest), &digest);
 	if (!digest_equal(&digest, &run->manifest_digest))
 		return err_set(err, ERR_INVALID, "ledger: the manifest does not have its digest");
@@ -94,30 +118,29 @@ int ledger_accept(struct ledger *base, const struct ledger_run *run, struct ledg
                   const struct ledger_record *records, size_t count, bool durable, struct err *err)
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
-	int slot = 0;
-	int r = check_run(run, attempt, err);
+	struct ledger_attempt begun = *attempt;
+	int r = ledger_check_run(run, err);
 
+	if (r == 0 && strcmp(run->run_id, attempt->run_id) != 0)
+		r = err_set(err, ERR_INVALID, "ledger: the attempt is another run's");
 	if (r == 0)
 		r = db_begin(&ledger->db, durable, err);
 	if (r < 0)
 		return r;
-	r = record_owner(ledger, attempt->owner_id, err);
+	r = ledger_insert_run(ledger, run, NULL, err);
 	if (r == 0)
-		r = free_slot(ledger, attempt->profile, &slot, err);
-	if (r == 0)
-		r = insert_run(ledger, run, err);
-	if (r == 0)
-		r = insert_attempt(ledger, attempt, slot, err);
-	if (r == 0)
-		r = chain_append(ledger, attempt->attempt_id, records, count, NULL, err);
+		r = ledger_begin_attempt(ledger, &begun, records, count, err);
 	r = db_end(&ledger->db, r, err);
 	if (r < 0)
 		return r;
 	ledger->owner_recorded = true;
-	attempt->slot = slot;
-	attempt->generation = 1;
-	attempt->renewals = 0;
+	*attempt = begun;
 	return 0;
+}
+
+bool ledger_is_over(const char *state)
+{
+	return strcmp(state, "sealed") == 0 || strcmp(state, "abandoned") == 0;
 }
 
 int ledger_fence(struct sqlite_ledger *ledger, const struct fence *fence, char ret_run_id[static ID_SIZE], struct err *err)
@@ -135,9 +158,10 @@ int ledger_fence(struct sqlite_ledger *ledger, const struct fence *fence, char r
 		return err_set(err, ERR_FENCED, "ledger: the lease of %s is %s's, generation %lld; not %s's, generation %" PRId64,
 		               fence->attempt_id, db_column_text(row, 2), sqlite3_column_int64(row, 3), fence->owner_id,
 		               fence->generation);
-	if (strcmp(db_column_text(row, 0), "sealed") == 0)
-		return err_set(err, ERR_STATE, "ledger: attempt %s is sealed", fence->attempt_id);
+	if (ledger_is_over(db_column_text(row, 0)))
+		return err_set(err, ERR_STATE, "ledger: attempt %s is %s", fence->attempt_id, db_column_text(row, 0));
 	db_column_copy(row, 1, ret_run_id, ID_SIZE);
+	ledger_touch(ledger, ret_run_id);
 	return 0;
 }
 
@@ -242,6 +266,8 @@ int ledger_request_cancel(struct ledger *base, const char *run_id, bool *ret_sea
 		r = ledger_has(ledger, DB_HAS_CANCELLATION, run_id, &cancelled, err);
 	if (r == 0 && !sealed && !cancelled)
 		r = db_run(&ledger->db, DB_INSERT_CANCELLATION, DB_VALUES(db_text(run_id), db_int(clock_wall_ms())), err);
+	if (r == 0)
+		ledger_touch(ledger, run_id);
 	r = db_end(&ledger->db, r, err);
 	if (r == 0)
 		*ret_sealed = sealed;
@@ -251,71 +277,4 @@ int ledger_request_cancel(struct ledger *base, const char *run_id, bool *ret_sea
 int ledger_cancel_requested(struct ledger *base, const char *run_id, bool *ret, struct err *err)
 {
 	return ledger_has(sqlite_ledger_of(base), DB_HAS_CANCELLATION, run_id, ret, err);
-}
-
-int ledger_renew(struct ledger *base, const char *attempt_id, const char *owner_id, int64_t generation, struct err *err)
-{
-	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
-	const struct fence fence = {.attempt_id = attempt_id, .owner_id = owner_id, .generation = generation};
-	char run_id[ID_SIZE];
-	int r = db_begin(&ledger->db, false, err);
-
-	if (r < 0)
-		return r;
-	r = ledger_fence(ledger, &fence, run_id, err);
-	if (r == 0)
-		r = db_run(&ledger->db, DB_RENEW, DB_VALUES(db_text(attempt_id), db_int(generation)), err);
-	return db_end(&ledger->db, r, err);
-}
-
-struct held_lease {
-	int64_t generation, ttl_ms;
-};
-
-/* Whose is it, and is that one dead? Within the transaction: of two who take over, the second finds the first one alive. */
-static int abandoned_lease(struct sqlite_ledger *ledger, const char *attempt_id, struct held_lease *ret, struct err *err)
-{
-	DB_DONE_AUTO sqlite3_stmt *row = NULL;
-	bool alive = true;
-	int r = db_start(&ledger->db, DB_FENCE, DB_VALUES(db_text(attempt_id)), &row, err);
-
-	if (r == 0)
-		r = db_step(&ledger->db, row, err);
-	if (r < 0)
-		return r;
-	if (r == 0)
-		return err_set(err, ERR_NOT_FOUND, "ledger: no attempt %s", attempt_id);
-	if (strcmp(db_column_text(row, 0), "sealed") == 0)
-		return err_set(err, ERR_BUSY, "ledger: attempt %s is sealed", attempt_id);
-	r = owner_is_alive(ledger->dir, db_column_text(row, 2), &alive, err);
-	if (r < 0)
-		return r;
-	if (alive)
-		return err_set(err, ERR_BUSY, "ledger: attempt %s is driven by %s, which lives", attempt_id,
-		               db_column_text(row, 2));
-	*ret = (struct held_lease){.generation = sqlite3_column_int64(row, 3), .ttl_ms = sqlite3_column_int64(row, 4)};
-	return 0;
-}
-
-int ledger_take_over(struct ledger *base, const char *attempt_id, const char *owner_id, int64_t *ret_generation, struct err *err)
-{
-	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
-	struct held_lease lease = {.generation = 0};
-	int r = db_begin(&ledger->db, true, err);
-
-	if (r < 0)
-		return r;
-	r = abandoned_lease(ledger, attempt_id, &lease, err);
-	if (r == 0)
-		r = record_owner(ledger, owner_id, err);
-	if (r == 0)
-		r = db_run(&ledger->db, DB_INSERT_LEASE,
-		           DB_VALUES(db_text(attempt_id), db_int(lease.generation + 1), db_text(owner_id), db_int(lease.ttl_ms)),
-		           err);
-	r = db_end(&ledger->db, r, err);
-	if (r < 0)
-		return r;
-	ledger->owner_recorded = true;
-	*ret_generation = lease.generation + 1;
-	return 0;
 }

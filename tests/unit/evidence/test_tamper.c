@@ -1,4 +1,4 @@
-/* test_tamper.c - whatever is changed in a ledger of five sealed runs, verification names it. */
+/* test_tamper.c - whatever is changed in a ledger of six sealed runs, verification names it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #include "evidence/verify.h"
 #include "ledger_fixture.h"
 
-enum { RUNS = 5, PATH_SIZE = FIXTURE_PATH_SIZE + 16, CELLS_MAX = 4096, NAME_SIZE = 64, LINES_MAX = 256 * 1024 };
+enum { RUNS = 6, PATH_SIZE = FIXTURE_PATH_SIZE + 16, CELLS_MAX = 4096, NAME_SIZE = 64, LINES_MAX = 256 * 1024 };
 
 /* The ledger as it was sealed, its triggers dropped; a copy to tamper with; and what somebody wrote down elsewhere. */
 struct stage {
@@ -71,7 +71,21 @@ static void append_drop(void *context, const char *name, const char *unused)
 	assert_int_equal(buf_printf(context, NULL, "DROP TRIGGER %s;", name), 0);
 }
 
-/* Each statement that a run may leave something in: one was cancelled, one was taken over. */
+/* Submitted under a key, sealed in its second attempt. */
+static void seal_submitted_run(struct ledger_fixture *fixture)
+{
+	struct ledger_attempt attempt;
+	struct err err = ERR_INIT;
+	char run_id[ID_SIZE];
+
+	fixture_submit(fixture, "a key", run_id);
+	fixture_claim(fixture, run_id, &attempt);
+	assert_int_equal(fixture_abandon(fixture, &attempt, &err), 0);
+	fixture_claim(fixture, run_id, &attempt);
+	assert_int_equal(fixture_seal(fixture, &attempt, "", &err), 0);
+}
+
+/* Each statement that a run may leave something in: one was submitted, one was cancelled, one was taken over. */
 static void seal_runs(struct stage *stage)
 {
 	struct ledger_fixture heir;
@@ -79,8 +93,9 @@ static void seal_runs(struct stage *stage)
 	struct err err = ERR_INIT;
 	bool sealed;
 
-	for (int i = 0; i < RUNS - 2; i++)
+	for (int i = 0; i < RUNS - 3; i++)
 		fixture_run(&stage->fixture, &attempt);
+	seal_submitted_run(&stage->fixture);
 	fixture_accept(&stage->fixture, &attempt);
 	assert_int_equal(stage->fixture.ledger->ops->request_cancel(stage->fixture.ledger, attempt.run_id, &sealed, &err), 0);
 	assert_int_equal(fixture_seal(&stage->fixture, &attempt, "", &err), 0);
@@ -247,7 +262,7 @@ static void an_untouched_copy_verifies(void **state)
 }
 
 struct cell {
-	char table[NAME_SIZE], column[NAME_SIZE];
+	char table[NAME_SIZE], column[NAME_SIZE], type[NAME_SIZE];
 	int64_t row; /* in the order of the primary key */
 };
 
@@ -272,18 +287,18 @@ static int64_t count_rows(sqlite3 *db, const char *table)
 	return count;
 }
 
-static void add_column(void *context, const char *column, const char *unused)
+static void add_column(void *context, const char *column, const char *type)
 {
 	struct cells *cells = context;
 	int64_t rows = count_rows(cells->db, cells->table);
 
-	(void)unused;
 	for (int64_t row = 0; row < rows; row++) {
 		struct cell *cell = &cells->list[cells->count++];
 
 		assert_true(cells->count < CELLS_MAX);
 		snprintf(cell->table, sizeof cell->table, "%s", cells->table);
 		snprintf(cell->column, sizeof cell->column, "%s", column);
+		snprintf(cell->type, sizeof cell->type, "%s", type);
 		cell->row = row;
 	}
 }
@@ -291,7 +306,7 @@ static void add_column(void *context, const char *column, const char *unused)
 static void add_table(void *context, const char *table, const char *unused)
 {
 	struct cells *cells = context;
-	char *query = sqlite3_mprintf("SELECT name FROM pragma_table_info(%Q)", table);
+	char *query = sqlite3_mprintf("SELECT name, type FROM pragma_table_info(%Q)", table);
 
 	(void)unused;
 	cells->table = table;
@@ -311,10 +326,10 @@ static void append_key_column(void *context, const char *column, const char *unu
 static void change(sqlite3 *db, const struct cell *cell, bool at_end)
 {
 	static const char *const values[] = {
-		"CASE typeof(old) WHEN 'integer' THEN -1 - old WHEN 'null' THEN x'00' WHEN 'blob' THEN CAST(x'20' || old AS BLOB)"
+		"CASE typeof(old) WHEN 'integer' THEN -1 - old WHEN 'null' THEN filled WHEN 'blob' THEN CAST(x'20' || old AS BLOB)"
 		" ELSE substr(old, 1, length(old) / 2) || CASE substr(old, length(old) / 2 + 1, 1) WHEN '1' THEN '2' ELSE '1' END"
 		" || substr(old, length(old) / 2 + 2) END",
-		"CASE typeof(old) WHEN 'integer' THEN old + 1000 WHEN 'null' THEN x'' WHEN 'blob' THEN CAST(old || x'20' AS BLOB)"
+		"CASE typeof(old) WHEN 'integer' THEN old + 1000 WHEN 'null' THEN substr(filled, 2) WHEN 'blob' THEN CAST(old || x'20' AS BLOB)"
 		" ELSE substr(old, 1, length(old) - 1) || CASE substr(old, -1) WHEN 'a' THEN 'b' ELSE 'a' END END",
 	};
 	BUF_AUTO struct buf key = BUF_INIT(1024);
@@ -323,9 +338,9 @@ static void change(sqlite3 *db, const struct cell *cell, bool at_end)
 	each(db, query, append_key_column, &key);
 	sqlite3_free(query);
 	sql(db,
-	    "UPDATE \"%w\" SET \"%w\" = (SELECT %s FROM (SELECT \"%w\" AS old))"
+	    "UPDATE \"%w\" SET \"%w\" = (SELECT %s FROM (SELECT \"%w\" AS old, CAST(x'20' AS %s) AS filled))"
 	    " WHERE (%s) = (SELECT %s FROM \"%w\" ORDER BY %s LIMIT 1 OFFSET %lld)",
-	    cell->table, cell->column, values[at_end], cell->column, key.data, key.data, cell->table, key.data,
+	    cell->table, cell->column, values[at_end], cell->column, cell->type, key.data, key.data, cell->table, key.data,
 	    (long long)cell->row);
 	assert_int_equal(sqlite3_changes(db), 1);
 }
@@ -376,7 +391,7 @@ static void a_deleted_run_is_missed(void **state)
 		    "DELETE FROM owner WHERE owner_id NOT IN (SELECT owner_id FROM lease)",
 		    seq);
 		sqlite3_close(db);
-		assert_named(stage, seq < RUNS ? "rows were removed" : "head: seal 5 of key");
+		assert_named(stage, seq < RUNS ? "rows were removed" : "head: seal 6 of key");
 	}
 }
 
@@ -498,6 +513,14 @@ static void rows_under_no_seal_are_named(void **state)
 	sql(db, "INSERT INTO record SELECT attempt_id, seq + 50, at, kind, body, prev_digest FROM record LIMIT 1");
 	sqlite3_close(db);
 	assert_named(stage, "record: the row of");
+	db = tamper(stage);
+	sql(db, "INSERT INTO queue SELECT rowid, run_id FROM run LIMIT 1");
+	sqlite3_close(db);
+	assert_named(stage, "queue: the row of");
+	db = tamper(stage);
+	sql(db, "INSERT INTO run SELECT 'run-x', principal, 0, manifest, plan, created_at, labels, NULL FROM run LIMIT 1");
+	sqlite3_close(db);
+	assert_named(stage, "run: the row of");
 	db = tamper(stage);
 	sql(db, "CREATE TABLE extra (x INTEGER); INSERT INTO extra VALUES (1)");
 	sqlite3_close(db);

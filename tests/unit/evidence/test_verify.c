@@ -101,6 +101,93 @@ static void an_unsealed_run_is_noted_and_no_problem(void **state)
 	assert_non_null(strstr(lines.data, unsealed.run_id));
 }
 
+static void tell(struct ledger_fixture *fixture, const char *expected_notes, int64_t unsealed)
+{
+	struct store_view view = {.ledger = fixture->ledger};
+	BUF_AUTO struct buf lines = BUF_INIT(LINES_MAX);
+	struct verify_report report;
+
+	assert_int_equal(verify_with(&view, true, &(struct verify_options){.run_id = NULL}, &lines, &report), 0);
+	if (report.problems > 0 || !strstr(lines.len ? lines.data : "", expected_notes))
+		fail_msg("%s", lines.data);
+	assert_int_equal(report.unsealed, unsealed);
+}
+
+static void a_detached_run_is_noted_while_it_waits_and_while_it_is_driven(void **state)
+{
+	struct ledger_fixture *fixture = *state;
+	struct ledger_attempt attempt;
+	struct err err = ERR_INIT;
+	char run_id[ID_SIZE];
+
+	fixture_submit(fixture, "key", run_id);
+	tell(fixture, "not sealed yet (queued)", 1);
+	fixture_claim(fixture, run_id, &attempt);
+	assert_int_equal(fixture_append(fixture, &attempt, "prepared", "preparing", &err), 0);
+	tell(fixture, "not sealed yet (preparing)", 1);
+	assert_int_equal(fixture_abandon(fixture, &attempt, &err), 0);
+	tell(fixture, "not sealed yet (queued)", 1);
+	fixture_claim(fixture, run_id, &attempt);
+	assert_int_equal(fixture_seal(fixture, &attempt, "", &err), 0);
+	tell(fixture, "", 0);
+}
+
+/* As a ledger that has got a further column since: NULL in what was sealed before, unless somebody changed that. */
+static int any_object(void *context, const struct digest *digest, struct err *err)
+{
+	(void)context;
+	(void)digest;
+	(void)err;
+	return 0;
+}
+
+struct later_schema {
+	struct ledger *ledger;
+	const char *value;
+	int (*row)(void *context, const char *table, const char *json);
+	void *row_context;
+};
+
+static int add_column(void *context, const char *table, const char *json)
+{
+	struct later_schema *later = context;
+	BUF_AUTO struct buf text = BUF_INIT(LINES_MAX);
+
+	if (strcmp(table, "run") != 0)
+		return later->row(later->row_context, table, json);
+	assert_int_equal(buf_printf(&text, NULL, "{\"later\":%s,%s", later->value, json + 1), 0);
+	return later->row(later->row_context, table, text.data);
+}
+
+static int dump_later(void *context, int (*row)(void *row_context, const char *table, const char *json), void *row_context,
+                      struct err *err)
+{
+	struct later_schema *later = context;
+
+	later->row = row;
+	later->row_context = row_context;
+	return later->ledger->ops->dump(later->ledger, add_column, later, err);
+}
+
+static void a_column_that_came_later_is_null_in_what_was_sealed_before(void **state)
+{
+	struct ledger_fixture *fixture = *state;
+	struct later_schema later = {.ledger = fixture->ledger, .value = "null"};
+	const struct verify_source source = {.dump = dump_later, .object = any_object, .context = &later};
+	BUF_AUTO struct buf lines = BUF_INIT(LINES_MAX);
+	struct ledger_attempt attempt;
+	struct verify_report report;
+	struct err err = ERR_INIT;
+
+	fixture_run(fixture, &attempt);
+	assert_int_equal(verify(&source, &(struct verify_options){.run_id = NULL}, take_line, &lines, &report, &err), 0);
+	assert_int_equal(report.problems, 0);
+	later.value = "\"changed\"";
+	assert_int_equal(verify(&source, &(struct verify_options){.run_id = NULL}, take_line, &lines, &report, &err), 0);
+	assert_int_equal(report.problems, 1);
+	assert_non_null(strstr(lines.data, "run.later: of"));
+}
+
 static void seal_large(struct ledger_fixture *fixture)
 {
 	static char text[LARGE + 1];
@@ -215,6 +302,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(an_empty_ledger_verifies),
 		CASE(an_unsealed_run_is_noted_and_no_problem),
+		CASE(a_detached_run_is_noted_while_it_waits_and_while_it_is_driven),
+		CASE(a_column_that_came_later_is_null_in_what_was_sealed_before),
 		CASE(objects_are_asked_for_and_named_when_they_fail),
 		CASE(without_a_store_objects_are_a_problem),
 		CASE(a_run_that_is_not_there_is_not_found),

@@ -98,7 +98,8 @@ static void ledger_has(struct scene *scene, int runs, int unsealed)
 	int found_runs = 0, found_unsealed = 0;
 	struct err err = ERR_INIT;
 	struct ledger *ledger = scene->keeper->ledger;
-	assert_int_equal(ledger->ops->list(ledger, 100, count_row, &found_runs, &err), 0);
+	const struct ledger_list_query query = {.limit = 100};
+	assert_int_equal(ledger->ops->list(ledger, &query, count_row, &found_runs, &err), 0);
 	assert_int_equal(ledger->ops->unsealed(ledger, count, &found_unsealed, &err), 0);
 	assert_int_equal(found_runs, runs);
 	assert_int_equal(found_unsealed, unsealed);

@@ -5,52 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "ledger_fixture.h"
-
-/* A further store gets a line in stores[], below. */
-struct store_case {
-	const char *name;
-	void (*make)(struct ledger_fixture *fixture);
-	void (*open)(struct ledger_fixture *fixture, const char *path, bool read_only);
-};
-
-struct stage {
-	const struct store_case *store;
-	struct ledger_fixture fixture;
-};
-
-static const struct store_case *store_under_test;
-
-static int setup(void **state)
-{
-	struct stage *stage = calloc(1, sizeof *stage);
-
-	stage->store = store_under_test;
-	stage->store->make(&stage->fixture);
-	*state = stage;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct stage *stage = *state;
-
-	fixture_remove(&stage->fixture);
-	free(stage);
-	return 0;
-}
-
-static struct ledger *ledger_of(void **state)
-{
-	return ((struct stage *)*state)->fixture.ledger;
-}
+#include "stage.h"
 
 static void an_accepted_run_has_a_slot_a_lease_and_its_first_record(void **state)
 {
@@ -108,16 +68,6 @@ static void another_owner_than_the_registered_one_accepts_nothing(void **state)
 	fixture_new_attempt(&stage->fixture, &attempt);
 	id_new("own", attempt.owner_id);
 	assert_int_equal(fixture_try_accept(&stage->fixture, &attempt, false, &err), ERR_STATE);
-}
-
-static int count_records(void *context, const struct ledger_record *record, const struct digest *digest)
-{
-	int64_t *last = context;
-
-	(void)digest;
-	assert_int_equal(record->seq, *last + 1);
-	*last = record->seq;
-	return 0;
 }
 
 static void records_are_numbered_from_one(void **state)
@@ -281,58 +231,6 @@ static void seals_of_a_key_form_one_chain(void **state)
 	}
 }
 
-/* Another process with an owner of its own, that accepts a run and then waits until its standard input closes. It is this program
- * again, executed: a forked child must not use SQLite where its parent has. */
-struct other_keeper {
-	pid_t pid;
-	int release, ready;
-	struct ledger_attempt attempt;
-};
-
-static void start_other_keeper(struct stage *stage, struct other_keeper *ret)
-{
-	int release[2], ready[2];
-
-	assert_int_equal(pipe(release), 0);
-	assert_int_equal(pipe(ready), 0);
-	ret->pid = fork();
-	if (ret->pid == 0) {
-		close(release[1]);
-		close(ready[0]);
-		dup2(release[0], STDIN_FILENO);
-		dup2(ready[1], STDOUT_FILENO);
-		execl("/proc/self/exe", "other_keeper", stage->store->name, stage->fixture.path, (char *)NULL);
-		_exit(127);
-	}
-	close(release[0]);
-	close(ready[1]);
-	assert_int_equal(read(ready[0], &ret->attempt, sizeof ret->attempt), sizeof ret->attempt);
-	close(ready[0]);
-	ret->release = release[1];
-}
-
-static int be_other_keeper(const struct store_case *store, const char *path)
-{
-	struct ledger_fixture own;
-	struct ledger_attempt attempt;
-	char byte;
-
-	store->open(&own, path, false);
-	fixture_accept(&own, &attempt);
-	if (write(STDOUT_FILENO, &attempt, sizeof attempt) != sizeof attempt || read(STDIN_FILENO, &byte, 1) != 0)
-		return 1;
-	_exit(0); /* as if it were killed: nothing is closed */
-}
-
-static void end_other_keeper(struct other_keeper *keeper)
-{
-	int status;
-
-	close(keeper->release);
-	assert_int_equal(waitpid(keeper->pid, &status, 0), keeper->pid);
-	assert_int_equal(status, 0);
-}
-
 static void a_lease_is_taken_over_when_its_owner_is_dead(void **state)
 {
 	struct stage *stage = *state;
@@ -396,12 +294,13 @@ static void the_list_shows_what_the_receipt_says(void **state)
 {
 	struct stage *stage = *state;
 	struct ledger_attempt attempt;
+	const struct ledger_list_query query = {.limit = 10};
 	struct err err = ERR_INIT;
 	int count = 0;
 
 	fixture_run(&stage->fixture, &attempt);
 	fixture_accept(&stage->fixture, &attempt);
-	assert_int_equal(ledger_of(state)->ops->list(ledger_of(state), 10, check_list_row, &count, &err), 0);
+	assert_int_equal(ledger_of(state)->ops->list(ledger_of(state), &query, check_list_row, &count, &err), 0);
 	assert_int_equal(count, 2);
 }
 
@@ -487,39 +386,38 @@ static const struct store_case stores[] = {
 	{"sqlite", fixture_make, fixture_open},
 };
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(an_accepted_run_has_a_slot_a_lease_and_its_first_record),
-		CASE(the_lowest_free_slot_is_given),
-		CASE(a_quarantined_slot_stays_taken),
-		CASE(a_run_is_accepted_once),
-		CASE(another_owner_than_the_registered_one_accepts_nothing),
-		CASE(records_are_numbered_from_one),
-		CASE(an_old_generation_is_fenced),
-		CASE(an_unknown_attempt_is_not_found),
-		CASE(a_run_has_one_launch_intent),
-		CASE(a_cancelled_run_is_not_launched),
-		CASE(a_cancellation_after_the_seal_changes_nothing_and_says_so),
-		CASE(nothing_is_added_behind_a_seal),
-		CASE(a_seal_whose_receipt_fails_leaves_nothing),
-		CASE(seals_of_a_key_form_one_chain),
-		CASE(a_lease_is_taken_over_when_its_owner_is_dead),
-		CASE(a_run_is_found_by_id_prefix_and_latest),
-		CASE(the_list_shows_what_the_receipt_says),
-		CASE(streams_come_back_byte_for_byte),
-		CASE(artifacts_come_back_in_order_and_are_references),
-		CASE(what_was_accepted_outlives_the_process),
+		STAGE_CASE(an_accepted_run_has_a_slot_a_lease_and_its_first_record),
+		STAGE_CASE(the_lowest_free_slot_is_given),
+		STAGE_CASE(a_quarantined_slot_stays_taken),
+		STAGE_CASE(a_run_is_accepted_once),
+		STAGE_CASE(another_owner_than_the_registered_one_accepts_nothing),
+		STAGE_CASE(records_are_numbered_from_one),
+		STAGE_CASE(an_old_generation_is_fenced),
+		STAGE_CASE(an_unknown_attempt_is_not_found),
+		STAGE_CASE(a_run_has_one_launch_intent),
+		STAGE_CASE(a_cancelled_run_is_not_launched),
+		STAGE_CASE(a_cancellation_after_the_seal_changes_nothing_and_says_so),
+		STAGE_CASE(nothing_is_added_behind_a_seal),
+		STAGE_CASE(a_seal_whose_receipt_fails_leaves_nothing),
+		STAGE_CASE(seals_of_a_key_form_one_chain),
+		STAGE_CASE(a_lease_is_taken_over_when_its_owner_is_dead),
+		STAGE_CASE(a_run_is_found_by_id_prefix_and_latest),
+		STAGE_CASE(the_list_shows_what_the_receipt_says),
+		STAGE_CASE(streams_come_back_byte_for_byte),
+		STAGE_CASE(artifacts_come_back_in_order_and_are_references),
+		STAGE_CASE(what_was_accepted_outlives_the_process),
 	};
 	int failed = 0;
 
 	for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
 		if (argc == 3 && strcmp(argv[1], stores[i].name) == 0)
 			return be_other_keeper(&stores[i], argv[2]);
-		store_under_test = &stores[i];
+		stage_use(&stores[i]);
 		failed += cmocka_run_group_tests_name(stores[i].name, tests, NULL, NULL);
+		failed += contract_queue(stores[i].name);
 	}
 	return failed;
 }

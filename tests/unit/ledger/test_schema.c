@@ -11,15 +11,41 @@
 
 #include "ledger_fixture.h"
 
-enum { PATH_SIZE = FIXTURE_PATH_SIZE + 16 };
+enum { PATH_SIZE = FIXTURE_PATH_SIZE + 16, KEPT = 3 };
 
 struct stage {
 	struct ledger_fixture fixture;
 	struct ledger_attempt sealed, open;
+	struct ledger_attempt kept[KEPT]; /* none of which may be abandoned, each for a reason of its own */
 	sqlite3 *db;
 };
 
-/* One sealed run and one that has only begun; then the ledger belongs to whoever has an SQL shell. */
+/* Two runs that wait, one of them again; one claimed, one launched, one in its third attempt. */
+static void submit_runs(struct stage *stage)
+{
+	struct ledger_fixture *fixture = &stage->fixture;
+	struct ledger_attempt attempt;
+	struct err err = ERR_INIT;
+	char run_id[ID_SIZE];
+
+	fixture_submit(fixture, "key", run_id);
+	fixture_submit(fixture, NULL, run_id);
+	fixture_claim(fixture, run_id, &attempt);
+	assert_int_equal(fixture_abandon(fixture, &attempt, &err), 0);
+	for (int i = 0; i < KEPT; i++) {
+		fixture_submit(fixture, NULL, run_id);
+		fixture_claim(fixture, run_id, &stage->kept[i]);
+	}
+	assert_int_equal(fixture_intent(fixture, &stage->kept[1], &err), 0);
+	for (int i = 1; i < LEDGER_ATTEMPTS_MAX; i++) {
+		assert_int_equal(fixture_abandon(fixture, &stage->kept[2], &err), 0);
+		fixture_claim(fixture, run_id, &stage->kept[2]);
+	}
+	for (int i = 1; i < KEPT; i++)
+		assert_int_equal(fixture_append(fixture, &stage->kept[i], "abandoned", NULL, &err), 0);
+}
+
+/* One sealed run, one that has only begun, and detached ones; then the ledger belongs to whoever has an SQL shell. */
 static int setup(void **state)
 {
 	struct stage *stage = calloc(1, sizeof *stage);
@@ -29,6 +55,7 @@ static int setup(void **state)
 	fixture_make(&stage->fixture);
 	fixture_run(&stage->fixture, &stage->sealed);
 	fixture_accept(&stage->fixture, &stage->open);
+	submit_runs(stage);
 	assert_int_equal(
 		stage->fixture.ledger->ops->renew(stage->fixture.ledger, stage->open.attempt_id, stage->open.owner_id, 1, &err), 0);
 	fixture_close(&stage->fixture);
@@ -85,8 +112,8 @@ static void a_cancelled_run_gets_no_launch_intent(void **state)
 	struct stage *stage = *state;
 
 	assert_int_equal(sqlite3_exec(stage->db,
-	                              "BEGIN; INSERT INTO cancellation SELECT run_id, 0 FROM attempt WHERE state <> 'sealed'", NULL,
-	                              NULL, NULL),
+	                              "BEGIN; INSERT INTO cancellation SELECT run_id, 0 FROM run WHERE attached"
+	                              " AND run_id NOT IN (SELECT run_id FROM seal)", NULL, NULL, NULL),
 	                 SQLITE_OK);
 	assert_refused(stage, "launched once", "INSERT INTO launch_intent VALUES (?1, ?2, 1, 0)");
 	assert_int_equal(sqlite3_exec(stage->db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
@@ -122,7 +149,11 @@ static void replace_is_no_way_around(void **state)
 	               "INSERT OR REPLACE INTO stream SELECT attempt_id, name, sha256, bytes, kept_bytes, dropped_bytes, 0, data"
 	               " FROM stream");
 	assert_refused(*state, "",
-	               "INSERT OR REPLACE INTO run SELECT run_id, 'uid:1', attached, manifest, plan, created_at, labels FROM run");
+	               "INSERT OR REPLACE INTO run SELECT run_id, 'uid:1', attached, manifest, plan, created_at, labels, NULL FROM run");
+	assert_refused(*state, "append-only",
+	               "INSERT OR REPLACE INTO run SELECT 'run-x', principal, attached, manifest, plan, created_at, labels, idempotency_key"
+	               " FROM run WHERE idempotency_key = 'key'");
+	assert_refused(*state, "", "INSERT OR REPLACE INTO queue SELECT position, run_id FROM queue");
 	assert_refused(*state, "", "INSERT OR REPLACE INTO owner SELECT owner_id, epoch, '', started_at FROM owner");
 	assert_refused(*state, "", "INSERT OR REPLACE INTO lease SELECT attempt_id, generation, owner_id, 0, ttl_ms FROM lease");
 	assert_refused(*state, "",
@@ -173,7 +204,8 @@ static void an_attempt_is_sealed_only_behind_its_rows_record(void **state)
 
 	assert_refused(stage, "closes a sealed attempt", "INSERT INTO seal SELECT key, 2, ?1, ?2, '{}' FROM key");
 	assert_int_equal(
-		sqlite3_exec(stage->db, "BEGIN; UPDATE attempt SET state = 'sealed'  WHERE state <> 'sealed'", NULL, NULL, NULL),
+		sqlite3_exec(stage->db, "BEGIN; UPDATE attempt SET state = 'sealed' WHERE state NOT IN ('sealed', 'abandoned')", NULL, NULL,
+	                     NULL),
 		SQLITE_OK);
 	assert_refused(stage, "closes a sealed attempt", "INSERT INTO seal SELECT key, 2, ?1, ?2, '{}' FROM key");
 	assert_int_equal(sqlite3_exec(stage->db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
@@ -182,11 +214,69 @@ static void an_attempt_is_sealed_only_behind_its_rows_record(void **state)
 
 static void two_unsealed_attempts_do_not_share_a_slot(void **state)
 {
-	assert_refused(*state, "UNIQUE", "INSERT INTO attempt SELECT 'att-x', ?1, 2, 'bnd-x', profile, slot, 'queued' FROM attempt"
-	                                 " WHERE attempt_id = ?2");
+	assert_refused(*state, "UNIQUE", "INSERT INTO attempt SELECT 'att-x', run_id, 1, 'bnd-x', 'linux', 0, 'queued' FROM queue"
+	                                 " ORDER BY position LIMIT 1");
+}
+
+static void a_run_has_one_attempt_at_a_time(void **state)
+{
 	assert_refused(*state, "no further attempt",
-	               "INSERT INTO attempt SELECT 'att-x', ?1, 3, 'bnd-x', profile, 9, 'queued' FROM attempt"
-	               " WHERE attempt_id = ?2");
+	               "INSERT INTO attempt SELECT 'att-x', ?1, 2, 'bnd-x', profile, 9, 'queued' FROM attempt WHERE attempt_id = ?2");
+	assert_refused(*state, "no further attempt",
+	               "INSERT INTO attempt SELECT 'att-x', run_id, 3, 'bnd-x', 'linux', 9, 'queued' FROM attempt WHERE state = 'abandoned'");
+	assert_refused(*state, "no further attempt",
+	               "INSERT INTO attempt SELECT 'att-x', run_id, 2, 'bnd-x', 'linux', 9, 'abandoned' FROM attempt"
+	               " WHERE state = 'abandoned'");
+}
+
+static void an_abandoned_attempt_is_over(void **state)
+{
+	assert_refused(*state, "unsealed attempt", "UPDATE attempt SET state = 'running' WHERE state = 'abandoned'");
+	assert_refused(*state, "unsealed attempt", "UPDATE attempt SET state = 'sealed' WHERE state = 'abandoned'");
+	assert_refused(*state, "until the seal",
+	               "INSERT INTO lease SELECT attempt_id, 2, ?5, 0, 1000 + (0 AND ?1 || ?2 || ?3 || ?4) FROM attempt"
+	               " WHERE state = 'abandoned'");
+	assert_refused(*state, "lease that holds",
+	               "UPDATE lease SET renewals = 9 WHERE attempt_id IN (SELECT attempt_id FROM attempt WHERE state = 'abandoned')");
+	assert_refused(*state, "launched once",
+	               "INSERT INTO launch_intent SELECT run_id, attempt_id, 1, 0 FROM attempt WHERE state = 'abandoned'");
+	assert_refused(*state, "none follows the rows",
+	               "INSERT INTO record SELECT attempt_id, seq + 1, at, 'late', body, prev_digest FROM record"
+	               " WHERE kind = 'abandoned'");
+	assert_refused(*state, "closes a sealed attempt",
+	               "INSERT INTO seal SELECT key, 2, run_id, attempt_id, '{}' FROM key, attempt WHERE state = 'abandoned'");
+}
+
+/* The open run is attached; the claimed one has no record that says so, the launched one an intent, the last one is its run's third. */
+static void nothing_else_is_abandoned(void **state)
+{
+	assert_refused(*state, "unsealed attempt", "UPDATE attempt SET state = 'abandoned' WHERE attempt_id = ?2 OR (0 AND ?1)");
+	for (int i = 0; i < KEPT; i++) {
+		char sql[128];
+
+		snprintf(sql, sizeof sql, "UPDATE attempt SET state = 'abandoned' WHERE attempt_id = '%s'",
+		         ((struct stage *)*state)->kept[i].attempt_id);
+		assert_refused(*state, "unsealed attempt", sql);
+	}
+}
+
+static void the_queue_holds_what_waits_and_nothing_else(void **state)
+{
+	assert_refused(*state, "nothing is under way", "INSERT INTO queue SELECT rowid, run_id FROM run WHERE run_id = ?1");
+	assert_refused(*state, "nothing is under way", "INSERT INTO queue SELECT rowid, run_id FROM run WHERE run_id = ?3 OR (0 AND ?1 || ?2)");
+	assert_refused(*state, "nothing is under way", "INSERT INTO queue SELECT position + 100, run_id FROM queue");
+	assert_refused(*state, "leaves the queue by an attempt", "DELETE FROM queue");
+	assert_refused(*state, "is fixed", "UPDATE queue SET position = position + 100");
+}
+
+static void an_idempotency_key_is_a_detached_runs_and_has_one_run(void **state)
+{
+	assert_refused(*state, "append-only", "INSERT INTO run SELECT 'run-x', principal, 0, manifest, plan, created_at, labels,"
+	                                      " idempotency_key FROM run WHERE idempotency_key = 'key'");
+	assert_refused(*state, "CHECK",
+	               "INSERT INTO run SELECT 'run-x', principal, 1, manifest, plan, created_at, labels, 'new' FROM run LIMIT 1");
+	assert_refused(*state, "CHECK",
+	               "INSERT INTO run SELECT 'run-x', principal, 0, manifest, plan, created_at, labels, '' FROM run LIMIT 1");
 }
 
 static void a_ledger_has_one_genesis(void **state)
@@ -204,14 +294,15 @@ static void take_name(struct stage *stage, const char *query, char *ret, size_t 
 	sqlite3_finalize(statement);
 }
 
-/* A table that is added one day must be added to the rows record, or be bound otherwise as key and seal are. */
+/* A table that is added one day must be added to the rows record, or be bound otherwise as key and seal are, or follow from the rest as
+ * the queue does. */
 static void the_rows_record_has_every_table(void **state)
 {
 	char tables[256], covered[256];
 
 	take_name(*state,
 	          "SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-	          " AND name NOT IN ('key', 'seal') ORDER BY name)",
+	          " AND name NOT IN ('key', 'queue', 'seal') ORDER BY name)",
 	          tables, sizeof tables);
 	take_name(*state,
 	          "SELECT group_concat(key) FROM (SELECT j.key FROM record, json_each(body, '$.rows') AS j WHERE kind = 'rows'"
@@ -233,6 +324,11 @@ int main(void)
 		cmocka_unit_test(records_leave_no_gap),
 		cmocka_unit_test(an_attempt_is_sealed_only_behind_its_rows_record),
 		cmocka_unit_test(two_unsealed_attempts_do_not_share_a_slot),
+		cmocka_unit_test(a_run_has_one_attempt_at_a_time),
+		cmocka_unit_test(an_abandoned_attempt_is_over),
+		cmocka_unit_test(nothing_else_is_abandoned),
+		cmocka_unit_test(the_queue_holds_what_waits_and_nothing_else),
+		cmocka_unit_test(an_idempotency_key_is_a_detached_runs_and_has_one_run),
 		cmocka_unit_test(a_ledger_has_one_genesis),
 		cmocka_unit_test(the_rows_record_has_every_table),
 	};

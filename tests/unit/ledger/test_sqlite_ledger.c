@@ -10,12 +10,14 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
 #include "evidence/record.h"
 #include "ledger/ledger_dir.h"
+#include "ledger/schema/schema.h"
 #include "ledger/sqlite/sqlite_ledger.h"
 #include "ledger_fixture.h"
 
@@ -219,6 +221,153 @@ static void a_database_that_others_can_write_or_name_is_refused(void **state)
 	assert_int_equal(try_open(fixture->path, false, &err), ERR_PERMISSION);
 }
 
+/* An empty ledger as the first version of Caisson left it. */
+static void make_version_1(char path[static sizeof "/tmp/caisson-test-older-XXXXXX"])
+{
+	static const char id[] = "led-aaaaaaaaaaaaaaaa";
+	char file[PATH_SIZE], identity[PATH_SIZE], text[PATH_SIZE];
+	struct statx stx;
+	sqlite3 *db;
+
+	memcpy(path, "/tmp/caisson-test-older-XXXXXX", sizeof "/tmp/caisson-test-older-XXXXXX");
+	assert_non_null(mkdtemp(path));
+	snprintf(file, sizeof file, "%s/ledger.db", path);
+	assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, ledger_schema[0], NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 1; PRAGMA application_id = 0x43616973;"
+	                                  "INSERT INTO ledger VALUES ('led-aaaaaaaaaaaaaaaa', 0);"
+	                                  "INSERT INTO run VALUES ('run-aaaaaaaaaaaaaaaa', 'uid:0', 1, x'7b7d', NULL, 0, '{}')",
+	                              NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	assert_int_equal(chmod(file, 0600), 0);
+	assert_int_equal(statx(AT_FDCWD, file, 0, STATX_INO | STATX_BTIME, &stx), 0);
+	snprintf(text, sizeof text, "caisson.identity/v1 %s %llu %lld.%09u", id, (unsigned long long)stx.stx_ino,
+	         (long long)stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec);
+	snprintf(identity, sizeof identity, "%s/identity", path);
+	FD_AUTO int fd = open(identity, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
+}
+
+static int64_t number_in(const char *path, const char *query)
+{
+	char file[PATH_SIZE];
+	sqlite3_stmt *statement;
+	int64_t number;
+	sqlite3 *db;
+
+	snprintf(file, sizeof file, "%s/ledger.db", path);
+	assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, query, -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	number = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	sqlite3_close(db);
+	return number;
+}
+
+static void has_version_1(const char *path)
+{
+	assert_int_equal(number_in(path, "PRAGMA user_version"), 1);
+	assert_int_equal(number_in(path, "SELECT count(*) FROM sqlite_schema WHERE name IN ('attempt_unsealed', 'run_insert')"), 2);
+	assert_int_equal(number_in(path, "SELECT count(*) FROM sqlite_schema WHERE name IN ('queue', 'run_submitted')"), 0);
+	assert_int_equal(number_in(path, "SELECT count(*) FROM pragma_table_info('run')"), 7);
+}
+
+static int count_row(void *context, const char *table, const char *json)
+{
+	(void)table;
+	(void)json;
+	++*(int *)context;
+	return 0;
+}
+
+static void an_older_ledger_is_read_as_it_is_and_brought_up_to_date_to_be_written(void **state)
+{
+	char path[sizeof "/tmp/caisson-test-older-XXXXXX"], run_id[ID_SIZE];
+	struct ledger_fixture fixture;
+	struct ledger_attempt attempt;
+	struct err err = ERR_INIT;
+	int rows = 0;
+
+	(void)state;
+	make_version_1(path);
+	fixture_open(&fixture, path, true);
+	if (fixture.ledger->ops->dump(fixture.ledger, count_row, &rows, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(rows, 2);
+	fixture_close(&fixture);
+	has_version_1(path);
+
+	fixture_open(&fixture, path, false);
+	assert_string_equal(fixture.ledger->ops->id(fixture.ledger), "led-aaaaaaaaaaaaaaaa");
+	assert_int_equal(fixture.ledger->ops->find_run(fixture.ledger, "latest", run_id, &err), 0);
+	assert_string_equal(run_id, "run-aaaaaaaaaaaaaaaa");
+	fixture_submit(&fixture, "key", run_id);
+	fixture_claim(&fixture, run_id, &attempt);
+	fixture_run(&fixture, &attempt);
+	fixture_close(&fixture);
+	assert_int_equal(number_in(path, "PRAGMA user_version"), ledger_schema_version);
+	fixture_remove_tree(path);
+}
+
+static void an_older_copy_is_not_brought_up_to_date(void **state)
+{
+	char path[sizeof "/tmp/caisson-test-older-XXXXXX"], identity[PATH_SIZE];
+	struct err err = ERR_INIT;
+
+	(void)state;
+	make_version_1(path);
+	snprintf(identity, sizeof identity, "%s/identity", path);
+	assert_int_equal(unlink(identity), 0);
+	assert_int_equal(try_open(path, false, &err), ERR_FOREIGN);
+	has_version_1(path);
+	fixture_remove_tree(path);
+}
+
+static void a_migration_that_fails_leaves_the_older_ledger(void **state)
+{
+	char path[sizeof "/tmp/caisson-test-older-XXXXXX"], file[PATH_SIZE];
+	struct err err = ERR_INIT;
+	sqlite3 *db;
+
+	(void)state;
+	make_version_1(path);
+	snprintf(file, sizeof file, "%s/ledger.db", path);
+	assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+	/* In the way of one of the last things that it does. */
+	assert_int_equal(sqlite3_exec(db, "DROP TRIGGER record_insert", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	assert_true(try_open(path, false, &err) < 0);
+	has_version_1(path);
+	fixture_remove_tree(path);
+}
+
+#ifdef CAISSON_FAULT_POINTS
+static void a_migration_that_is_killed_leaves_the_older_ledger(void **state)
+{
+	char path[sizeof "/tmp/caisson-test-older-XXXXXX"];
+	struct err err = ERR_INIT;
+	int status;
+	pid_t child;
+
+	(void)state;
+	make_version_1(path);
+	child = fork();
+	if (child == 0) {
+		setenv("CAISSON_FAULT", "ledger.migrating:kill", 1);
+		_exit(try_open(path, false, &err) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	has_version_1(path);
+	if (try_open(path, false, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(number_in(path, "PRAGMA user_version"), ledger_schema_version);
+	fixture_remove_tree(path);
+}
+#endif
+
 /* All begin together, when the pipe closes. */
 static void twenty_processes_make_one_ledger(void **state)
 {
@@ -321,6 +470,12 @@ int main(void)
 		CASE(a_database_that_others_can_write_or_name_is_refused),
 		CASE(an_owner_leaves_no_file_and_a_dead_ones_is_swept),
 		CASE(closing_in_a_forked_child_does_nothing),
+		cmocka_unit_test(an_older_ledger_is_read_as_it_is_and_brought_up_to_date_to_be_written),
+		cmocka_unit_test(an_older_copy_is_not_brought_up_to_date),
+		cmocka_unit_test(a_migration_that_fails_leaves_the_older_ledger),
+#ifdef CAISSON_FAULT_POINTS
+		cmocka_unit_test(a_migration_that_is_killed_leaves_the_older_ledger),
+#endif
 		cmocka_unit_test(twenty_processes_make_one_ledger), /* last: it forks, and must not have a ledger open */
 	};
 
