@@ -19,6 +19,7 @@ struct queue_entry {
 	char principal[QUEUE_PRINCIPAL_SIZE];
 	char profile[QUEUE_PROFILE_SIZE];
 	bool cancelled;
+	int64_t created_at_ms;
 };
 
 struct queue;

@@ -147,6 +147,7 @@ struct ledger_queued {
 	char run_id[ID_SIZE], principal[64], profile[16]; /* profile: "" when it has no plan */
 	int attempts;     /* abandoned ones */
 	bool cancelled;   /* it is claimed all the same, to be sealed */
+	int64_t created_at_ms;
 };
 
 struct ledger_run_state {

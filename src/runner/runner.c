@@ -91,6 +91,45 @@ static enum drive_came perform(struct drive *drive, struct life_actions *pending
 	return CAME_NOTHING;
 }
 
+static void note_time(struct runner_times *times, const struct life_event *event)
+{
+	switch (event->kind) {
+	case LIFE_EV_ADMIT:
+		times->begun_ns = event->at_ns;
+		break;
+	case LIFE_EV_ENROLLED:
+		times->enrolled_ns = event->at_ns;
+		break;
+	case LIFE_EV_LAUNCHED:
+		times->launched_ns = event->at_ns;
+		break;
+	case LIFE_EV_MAIN_EXITED:
+		times->exited_ns = event->at_ns;
+		break;
+	case LIFE_EV_VERIFIED_EMPTY:
+		times->empty_ns = event->at_ns;
+		break;
+	case LIFE_EV_SEALED:
+		times->sealed_ns = event->at_ns;
+		break;
+	case LIFE_EV_REFUSE:
+	case LIFE_EV_PREPARED:
+	case LIFE_EV_SUSPENDED:
+	case LIFE_EV_STEP_FAILED:
+	case LIFE_EV_INTENT_DURABLE:
+	case LIFE_EV_STOP:
+	case LIFE_EV_GRACE_OVER:
+	case LIFE_EV_BOUNDARY_LOST:
+	case LIFE_EV_DRAINED:
+	case LIFE_EV_CLEANED:
+	case LIFE_EV_CLEANUP_FAILED:
+	case LIFE_EV_VERIFY_FAILED:
+	case LIFE_EV_RECOVERY_STARTED:
+	case LIFE_EVENT_COUNT:
+		break;
+	}
+}
+
 int drive_carry(struct drive *drive, const struct life_event *first, struct err *err)
 {
 	struct life_event event = *first;
@@ -102,6 +141,7 @@ int drive_carry(struct drive *drive, const struct life_event *first, struct err 
 			rc = drive_record(drive, &event, err);
 		if (rc < 0)
 			return rc;
+		note_time(&drive->result.times, &event);
 		if (next.count > 0)
 			pending = next;
 		struct err failure = ERR_INIT;

@@ -34,11 +34,17 @@ struct runner_request {
 	void *context;
 };
 
+/* Moments of CLOCK_MONOTONIC, nanoseconds; 0 for what did not happen. */
+struct runner_times {
+	int64_t begun_ns, enrolled_ns, launched_ns, exited_ns, empty_ns, sealed_ns;
+};
+
 struct runner_result {
 	struct verdict verdict;
 	bool provisional;            /* quarantined: no receipt yet */
 	char *receipt;               /* canonical JSON (free); NULL when provisional */
 	struct boundary_usage usage;
+	struct runner_times times;
 };
 
 /* Drives the attempt to its seal or its quarantine. 0 when one of both was reached, whatever the verdict; a negative code only when the

@@ -191,7 +191,8 @@ int ledger_queued(struct ledger *base, int64_t after, int64_t limit, ledger_queu
 
 	while (r == 0 && (r = db_step(&ledger->db, row, err)) == 1) {
 		struct ledger_queued queued = {.position = sqlite3_column_int64(row, 0), .attempts = sqlite3_column_int(row, 4),
-		                               .cancelled = sqlite3_column_int(row, 5) != 0};
+		                               .cancelled = sqlite3_column_int(row, 5) != 0,
+		                               .created_at_ms = sqlite3_column_int64(row, 6)};
 
 		db_column_copy(row, 1, queued.run_id, sizeof queued.run_id);
 		db_column_copy(row, 2, queued.principal, sizeof queued.principal);

@@ -48,7 +48,7 @@ const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 		" FROM run LEFT JOIN queue ON position = run.rowid WHERE run.run_id = ?",
 	[DB_QUEUED] = "SELECT position, run.run_id, principal, coalesce(CAST(plan AS TEXT) ->> '$.profile', ''),"
 		" (SELECT count(*) FROM attempt WHERE attempt.run_id = run.run_id),"
-		" EXISTS (SELECT 1 FROM cancellation WHERE cancellation.run_id = run.run_id)"
+		" EXISTS (SELECT 1 FROM cancellation WHERE cancellation.run_id = run.run_id), created_at"
 		" FROM queue JOIN run ON run.rowid = position WHERE position > ? ORDER BY position LIMIT ?",
 	[DB_MAY_ABANDON] = "SELECT attached, number, EXISTS (SELECT 1 FROM launch_intent WHERE launch_intent.run_id = attempt.run_id)"
 		" FROM attempt JOIN run USING (run_id) WHERE attempt_id = ?",
