@@ -95,7 +95,7 @@ static void mark_run(struct verifier *verifier, const struct open_run *open)
 	open->row->unsealed = true;
 	verifier->report.unsealed++;
 	if (places.count > (open->under_way ? 0 : 1))
-		verify_problem(verifier, run, "queue: %zu rows of a run %s", places.count,
+		verify_problem(verifier, run, "queue: %zu row%s of a run %s", places.count, places.count == 1 ? "" : "s",
 		               open->under_way ? "that is under way" : "that waits once");
 	verify_note(verifier, run, "not sealed yet (%s)", open->under_way ? image_text(open->latest, "state") : "queued");
 }

@@ -13,21 +13,12 @@ CREATE TRIGGER run_insert BEFORE INSERT ON run WHEN EXISTS (SELECT 1 FROM run WH
 		AND EXISTS (SELECT 1 FROM run WHERE principal = NEW.principal AND idempotency_key = NEW.idempotency_key))
 BEGIN SELECT raise(ABORT, 'run is append-only'); END;
 
--- Which runs wait to be claimed. It follows from the other tables, and saves looking through all of them. position: the run's rowid.
+-- Which runs wait to be claimed: it follows from the other tables, and saves looking through all of them. So nothing guards it but
+-- verification, which works it out again; whether a run may be claimed is asked of the others. position: the run's rowid.
 CREATE TABLE queue (
 	position INTEGER NOT NULL PRIMARY KEY,
 	run_id TEXT NOT NULL REFERENCES run
 ) STRICT;
-
-CREATE TRIGGER queue_insert BEFORE INSERT ON queue
-WHEN NOT EXISTS (SELECT 1 FROM run WHERE rowid = NEW.position AND run_id = NEW.run_id AND attached = 0)
-	OR EXISTS (SELECT 1 FROM queue WHERE position = NEW.position)
-	OR EXISTS (SELECT 1 FROM attempt WHERE run_id = NEW.run_id AND state <> 'abandoned')
-BEGIN SELECT raise(ABORT, 'only a detached run of which nothing is under way is queued'); END;
-CREATE TRIGGER queue_no_update BEFORE UPDATE ON queue BEGIN SELECT raise(ABORT, 'a place in the queue is fixed'); END;
-CREATE TRIGGER queue_delete BEFORE DELETE ON queue
-WHEN NOT EXISTS (SELECT 1 FROM attempt WHERE run_id = OLD.run_id AND state <> 'abandoned')
-BEGIN SELECT raise(ABORT, 'a run leaves the queue by an attempt'); END;
 
 -- An abandoned attempt is over, as a sealed one is, and gives its slot back; its run goes on.
 DROP INDEX attempt_unsealed;
@@ -42,13 +33,11 @@ WHEN OLD.state IN ('sealed', 'abandoned') OR (NEW.state = 'abandoned' AND (OLD.n
 	OR (SELECT kind FROM record WHERE attempt_id = OLD.attempt_id ORDER BY seq DESC LIMIT 1) IS NOT 'abandoned'))
 BEGIN SELECT raise(ABORT, 'only the state of an unsealed attempt changes'); END;
 
--- One attempt at a time: those before it are abandoned. So is none of them launched or sealed.
+-- One attempt at a time: those before it are abandoned, and so neither launched nor sealed.
 DROP TRIGGER attempt_insert;
 CREATE TRIGGER attempt_insert BEFORE INSERT ON attempt
 WHEN NEW.state IN ('sealed', 'abandoned')
 	OR EXISTS (SELECT 1 FROM attempt WHERE run_id = NEW.run_id AND state <> 'abandoned')
-	OR EXISTS (SELECT 1 FROM launch_intent WHERE run_id = NEW.run_id)
-	OR EXISTS (SELECT 1 FROM seal WHERE run_id = NEW.run_id)
 	OR EXISTS (SELECT 1 FROM attempt WHERE attempt_id = NEW.attempt_id)
 	OR EXISTS (SELECT 1 FROM attempt WHERE boundary_id = NEW.boundary_id)
 	OR NEW.number <> 1 + (SELECT coalesce(max(number), 0) FROM attempt WHERE run_id = NEW.run_id)

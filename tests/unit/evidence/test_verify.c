@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "base/buffer.h"
 #include "evidence/verify.h"
@@ -133,6 +134,52 @@ static void a_detached_run_is_noted_while_it_waits_and_while_it_is_driven(void *
 }
 
 /* As a ledger that has got a further column since: NULL in what was sealed before, unless somebody changed that. */
+/* By whoever has an SQL shell. */
+static void change(struct ledger_fixture *fixture, const char *sql)
+{
+	char directory[FIXTURE_PATH_SIZE], path[FIXTURE_PATH_SIZE + 16];
+	sqlite3 *db;
+
+	fixture_close(fixture);
+	memcpy(directory, fixture->path, sizeof directory);
+	snprintf(path, sizeof path, "%s/ledger.db", directory);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s", sqlite3_errmsg(db));
+	sqlite3_close(db);
+	fixture_open(fixture, directory, false);
+}
+
+static void finds(struct ledger_fixture *fixture, const char *problem)
+{
+	struct store_view view = {.ledger = fixture->ledger};
+	BUF_AUTO struct buf lines = BUF_INIT(LINES_MAX);
+	struct verify_report report;
+
+	assert_int_equal(verify_with(&view, true, &(struct verify_options){.run_id = NULL}, &lines, &report), 0);
+	assert_true(report.problems > 0);
+	if (!strstr(lines.data, problem))
+		fail_msg("%s", lines.data);
+}
+
+static void a_queue_that_does_not_follow_from_the_rest_is_found(void **state)
+{
+	struct ledger_fixture *fixture = *state;
+	struct ledger_attempt attempt;
+	char run_id[ID_SIZE];
+
+	fixture_submit(fixture, NULL, run_id);
+	change(fixture, "INSERT INTO queue SELECT position + 1, run_id FROM queue");
+	finds(fixture, "queue: 2 rows of a run that waits once");
+	change(fixture, "DELETE FROM queue");
+	finds(fixture, "run: the row of run-");
+	change(fixture, "INSERT INTO queue SELECT rowid, run_id FROM run");
+	tell(fixture, "not sealed yet (queued)", 1);
+	fixture_claim(fixture, run_id, &attempt);
+	change(fixture, "INSERT INTO queue SELECT rowid, run_id FROM run");
+	finds(fixture, "queue: 1 row of a run that is under way");
+}
+
 static int any_object(void *context, const struct digest *digest, struct err *err)
 {
 	(void)context;
@@ -304,6 +351,7 @@ int main(void)
 		CASE(an_unsealed_run_is_noted_and_no_problem),
 		CASE(a_detached_run_is_noted_while_it_waits_and_while_it_is_driven),
 		CASE(a_column_that_came_later_is_null_in_what_was_sealed_before),
+		CASE(a_queue_that_does_not_follow_from_the_rest_is_found),
 		CASE(objects_are_asked_for_and_named_when_they_fail),
 		CASE(without_a_store_objects_are_a_problem),
 		CASE(a_run_that_is_not_there_is_not_found),

@@ -153,7 +153,6 @@ static void replace_is_no_way_around(void **state)
 	assert_refused(*state, "append-only",
 	               "INSERT OR REPLACE INTO run SELECT 'run-x', principal, attached, manifest, plan, created_at, labels, idempotency_key"
 	               " FROM run WHERE idempotency_key = 'key'");
-	assert_refused(*state, "", "INSERT OR REPLACE INTO queue SELECT position, run_id FROM queue");
 	assert_refused(*state, "", "INSERT OR REPLACE INTO owner SELECT owner_id, epoch, '', started_at FROM owner");
 	assert_refused(*state, "", "INSERT OR REPLACE INTO lease SELECT attempt_id, generation, owner_id, 0, ttl_ms FROM lease");
 	assert_refused(*state, "",
@@ -260,15 +259,6 @@ static void nothing_else_is_abandoned(void **state)
 	}
 }
 
-static void the_queue_holds_what_waits_and_nothing_else(void **state)
-{
-	assert_refused(*state, "nothing is under way", "INSERT INTO queue SELECT rowid, run_id FROM run WHERE run_id = ?1");
-	assert_refused(*state, "nothing is under way", "INSERT INTO queue SELECT rowid, run_id FROM run WHERE run_id = ?3 OR (0 AND ?1 || ?2)");
-	assert_refused(*state, "nothing is under way", "INSERT INTO queue SELECT position + 100, run_id FROM queue");
-	assert_refused(*state, "leaves the queue by an attempt", "DELETE FROM queue");
-	assert_refused(*state, "is fixed", "UPDATE queue SET position = position + 100");
-}
-
 static void an_idempotency_key_is_a_detached_runs_and_has_one_run(void **state)
 {
 	assert_refused(*state, "append-only", "INSERT INTO run SELECT 'run-x', principal, 0, manifest, plan, created_at, labels,"
@@ -327,7 +317,6 @@ int main(void)
 		cmocka_unit_test(a_run_has_one_attempt_at_a_time),
 		cmocka_unit_test(an_abandoned_attempt_is_over),
 		cmocka_unit_test(nothing_else_is_abandoned),
-		cmocka_unit_test(the_queue_holds_what_waits_and_nothing_else),
 		cmocka_unit_test(an_idempotency_key_is_a_detached_runs_and_has_one_run),
 		cmocka_unit_test(a_ledger_has_one_genesis),
 		cmocka_unit_test(the_rows_record_has_every_table),
