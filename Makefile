@@ -10,13 +10,14 @@ SANITIZE = -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugopti
 
 .PHONY: all demo test bench check check-san fuzz install clean deps deps-test deps-bench deps-fuzz build-fault build-clang build-san
 
-# The program and guest init, without the tests.
-PROGRAMS = src/cli/caisson src/init/caisson-init
+# The program, guest init and the HTTP front, without the tests.
+PROGRAMS = src/cli/caisson src/init/caisson-init src/http/caisson-front
 
 all: build/build.ninja
 	ninja -C build $(PROGRAMS)
 	ln -sfn src/cli/caisson build/caisson
 	ln -sfn src/init/caisson-init build/caisson-init
+	ln -sfn src/http/caisson-front build/caisson-front
 
 demo: deps-test all
 	demo/run.sh
@@ -67,6 +68,7 @@ build-fault: build-fault/build.ninja
 	ninja -C $@
 	ln -sfn src/cli/caisson $@/caisson
 	ln -sfn src/init/caisson-init $@/caisson-init
+	ln -sfn src/http/caisson-front $@/caisson-front
 
 build-clang: build-clang/build.ninja
 	ninja -C $@
@@ -75,6 +77,7 @@ build-san: build-san/build.ninja
 	ninja -C $@
 	ln -sfn src/cli/caisson $@/caisson
 	ln -sfn src/init/caisson-init $@/caisson-init
+	ln -sfn src/http/caisson-front $@/caisson-front
 
 build/build.ninja:
 	meson setup build

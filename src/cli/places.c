@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #define SYSTEM_LEDGER "/var/lib/caisson"
-#define INIT_NAME "caisson-init"
 
 int places_ledger(const char *option, struct buf *ret, struct err *err)
 {
@@ -28,7 +27,7 @@ int places_ledger(const char *option, struct buf *ret, struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "no place for the ledger: give --ledger, or set CAISSON_LEDGER, XDG_STATE_HOME or HOME");
 }
 
-/* Appends the path of guest init relative to the directory of this program, if it is there. */
+/* Appends a path relative to the directory of this program, if a program is there. */
 static int beside_program(const char *relative, struct buf *ret, struct err *err)
 {
 	char path[PATH_MAX];
@@ -53,16 +52,28 @@ static int beside_program(const char *relative, struct buf *ret, struct err *err
 	return buf_append(ret, candidate.data, candidate.len, err);
 }
 
-int places_init(struct buf *ret, struct err *err)
+/* The installed one; or, for a program that runs from its build tree, the one built with it. */
+static int find_program(const char *installed, const char *const built[static 2], struct buf *ret, struct err *err)
 {
-	static const char *const built[] = {INIT_NAME, "../init/" INIT_NAME};
 	int result = ERR_NOT_FOUND;
 
-	if (access(CAISSON_LIBEXECDIR "/" INIT_NAME, X_OK) == 0)
-		return buf_puts(ret, CAISSON_LIBEXECDIR "/" INIT_NAME, err);
-	for (size_t i = 0; i < sizeof(built) / sizeof(built[0]) && result == ERR_NOT_FOUND; i++)
+	if (access(installed, X_OK) == 0)
+		return buf_puts(ret, installed, err);
+	for (size_t i = 0; i < 2 && result == ERR_NOT_FOUND; i++)
 		result = beside_program(built[i], ret, err);
-	if (result == ERR_NOT_FOUND)
-		return err_set(err, ERR_NOT_FOUND, "guest init is not installed: %s", CAISSON_LIBEXECDIR "/" INIT_NAME);
-	return result;
+	return result == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "not installed: %s", installed) : result;
+}
+
+int places_init(struct buf *ret, struct err *err)
+{
+	static const char *const built[] = {"caisson-init", "../init/caisson-init"};
+
+	return find_program(CAISSON_LIBEXECDIR "/caisson-init", built, ret, err);
+}
+
+int places_front(struct buf *ret, struct err *err)
+{
+	static const char *const built[] = {"caisson-front", "../http/caisson-front"};
+
+	return find_program(CAISSON_LIBEXECDIR "/caisson-front", built, ret, err);
 }

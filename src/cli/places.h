@@ -11,3 +11,5 @@ int places_ledger(const char *option, struct buf *ret, struct err *err);
 /* Appends the path of guest init: the installed one; or, for a program that runs from its build tree, the one built with it.
  * ERR_NOT_FOUND. */
 int places_init(struct buf *ret, struct err *err);
+/* Of the HTTP front, likewise. */
+int places_front(struct buf *ret, struct err *err);

@@ -10,16 +10,16 @@
 #include "artifact/store.h"
 #include "base/error.h"
 #include "keeper/api/core.h"
+#include "keeper/api/wire.h"
 #include "ledger/ledger.h"
 
 enum {
-	API_CONNECTIONS_MAX = 4096,
+	API_CONNECTIONS_MAX = WIRE_CONNECTIONS_MAX,
 	API_CONNECTIONS_OF_UID_MAX = 2048, /* of one user; root and the keeper's own may have all */
 	API_THREADS = 4,
 	API_UPLOADS_MAX = 8,               /* objects that are being sent at a time */
 	API_BACKLOG = 512,
 };
-#define API_OBJECT_MAX_BYTES (INT64_C(1) << 33)
 
 struct api_options {
 	const char *socket_path;      /* made with mode 0600; one that nobody listens on is replaced */
