@@ -48,7 +48,7 @@ static _Noreturn void become_worker(int fd, const char *profile, const struct pr
 
 /* A forked child is queued behind its parent on the same processor, and starts only when that sleeps: measured 1.8-2.3 ms later, with another
  * processor idle. Forbidding it this one for an instant moves it over (0.1 ms); its affinity is the same afterwards. */
-static void start_at_once(pid_t pid)
+void worker_start_at_once(pid_t pid)
 {
 	cpu_set_t allowed, others;
 	int here = sched_getcpu();
@@ -68,7 +68,7 @@ pid_t worker_fork(int fd, const char *profile, const struct provider_factory *fa
 		return err_sys(err, errno, "fork a worker");
 	if (pid == 0)
 		become_worker(fd, profile, factory);
-	start_at_once(pid);
+	worker_start_at_once(pid);
 	return pid;
 }
 
@@ -119,6 +119,7 @@ static int make(const char *profile, struct worker **ret, struct err *err)
 	if (!worker)
 		return err_set(err, ERR_NO_MEMORY, "out of memory for a worker");
 	worker->channel.fd = worker->pidfd = -1;
+	worker->under_way = REQUEST_COUNT;
 	worker->interrupts = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int result = worker->interrupts < 0 ? err_sys(err, errno, "make a worker's eventfd") : 0;
 	if (result == 0 && strlen(profile) >= sizeof(worker->profile))
@@ -204,12 +205,29 @@ static int lose(struct worker *worker, struct err *err, const char *why)
 	return err_set(err, ERR_LOST, "the worker is lost: %s", why);
 }
 
+/* Lets what it does unasked come to its end, or to the step that is wanted. */
+static int settle(struct worker *worker, enum request_kind wanted, struct err *err)
+{
+	struct reply dropped;
+	enum worker_news news;
+	int result = 0;
+	while (result == 0 && worker->under_way != REQUEST_COUNT && worker->under_way != wanted) {
+		result = worker_await(worker, false, clock_mono_ns() + LEAVE_MS * NS_PER_MS, &news, err);
+		if (result == 0)
+			result = worker_answer(worker, worker->under_way, &dropped, err);
+	}
+	return result;
+}
+
 int worker_ask(struct worker *worker, const struct request *request, const struct channel_message *extra, struct err *err)
 {
 	BUF_AUTO struct buf text = BUF_INIT(CHANNEL_MESSAGE_MAX);
 	struct channel_message message = extra ? *extra : (struct channel_message){0};
 	if (worker->lost)
 		return err_set(err, ERR_LOST, "the worker is lost");
+	int settled = settle(worker, request->kind, err);
+	if (settled < 0 || worker->under_way == request->kind)
+		return settled;
 	if (!protocol_allows(worker->phase, request->kind))
 		return err_set(err, ERR_STATE, "%s in phase %s", request_name(request->kind), worker_phase_name(worker->phase));
 	int result = request_encode(request, &text, err);
@@ -219,6 +237,8 @@ int worker_ask(struct worker *worker, const struct request *request, const struc
 	message.length = text.len;
 	struct err sending = ERR_INIT;
 	result = channel_send(&worker->channel, &message, &sending);
+	if (protocol_replies(request->kind))
+		worker->goes_on = request->go_on;
 	if (result == ERR_LIMIT)
 		return err_set(err, result, "%s", sending.text);
 	return result < 0 ? lose(worker, err, sending.text) : 0;
@@ -241,12 +261,12 @@ int worker_await(struct worker *worker, bool interruptible, int64_t deadline_ns,
 				continue;
 			return lose(worker, err, "it cannot be waited for");
 		}
+		if (waiting[DEATH].revents) /* what it answered before is worth nothing: its unit is dead as well */
+			return lose(worker, err, "it died");
 		if (waiting[MESSAGE].revents) {
 			*ret = WORKER_ANSWERED;
 			return 0;
 		}
-		if (waiting[DEATH].revents)
-			return lose(worker, err, "it died");
 		if (waiting[INTERRUPT].revents && worker_take_interrupt(worker)) {
 			*ret = WORKER_INTERRUPTED;
 			return 0;
@@ -268,6 +288,7 @@ int worker_answer(struct worker *worker, enum request_kind kind, struct reply *r
 		return lose(worker, err, receiving.text);
 	bool succeeded = ret->error.code == 0;
 	worker->phase = protocol_next(worker->phase, kind, succeeded, kind == REQUEST_OBSERVE && succeeded ? &ret->event : NULL);
+	worker->under_way = worker->goes_on ? protocol_then(ret) : REQUEST_COUNT;
 	return 0;
 }
 

@@ -22,24 +22,25 @@ enum {
 	STAY = WORKER_PHASE_COUNT,
 };
 
-/* The one table: in which phases a request is allowed, and where its success and its failure lead. */
+/* The one table: in which phases a request is allowed, where its success and its failure lead, and what follows when the worker goes on. */
 static const struct rule {
 	const char *name;
 	unsigned phases;
 	int success, failure;
 	bool silent; /* has no answer */
 	size_t fds;
+	enum request_kind then; /* none: REQUEST_OPEN, which follows nothing */
 } rules[REQUEST_COUNT] = {
 	[REQUEST_OPEN] = {"open", IN_IDLE, WORKER_OPENED, STAY, false},
-	[REQUEST_PREPARE] = {"prepare", IN_OPENED, WORKER_PREPARED, WORKER_EXITED, false, PREPARE_FDS},
-	[REQUEST_CREATE] = {"create", IN_PREPARED, WORKER_SUSPENDED, WORKER_EXITED, false},
+	[REQUEST_PREPARE] = {"prepare", IN_OPENED, WORKER_PREPARED, WORKER_EXITED, false, PREPARE_FDS, REQUEST_CREATE},
+	[REQUEST_CREATE] = {"create", IN_PREPARED, WORKER_SUSPENDED, WORKER_EXITED, false, 0, REQUEST_ENROLL},
 	[REQUEST_ENROLL] = {"enroll", IN_SUSPENDED, WORKER_ENROLLED, WORKER_EXITED, false},
 	[REQUEST_LAUNCH] = {"launch", IN_ENROLLED, WORKER_LAUNCHED, WORKER_EXITED, false},
-	[REQUEST_OBSERVE] = {"observe", AFTER_LAUNCH, STAY, STAY, false},
+	[REQUEST_OBSERVE] = {"observe", AFTER_LAUNCH, STAY, STAY, false, 0, REQUEST_DRAIN},
 	[REQUEST_TERMINATE] = {"terminate", AFTER_LAUNCH, STAY, STAY, false},
 	[REQUEST_KILL] = {"kill", WITH_BOUNDARY, WORKER_EXITED, WORKER_EXITED, false},
-	[REQUEST_DRAIN] = {"drain", AFTER_LAUNCH, STAY, STAY, false},
-	[REQUEST_CLEANUP] = {"cleanup", WITH_BOUNDARY, WORKER_CLEANED, WORKER_EXITED, false},
+	[REQUEST_DRAIN] = {"drain", AFTER_LAUNCH, STAY, STAY, false, 0, REQUEST_CLEANUP},
+	[REQUEST_CLEANUP] = {"cleanup", WITH_BOUNDARY, WORKER_CLEANED, WORKER_EXITED, false, 0, REQUEST_VERIFY},
 	[REQUEST_VERIFY] = {"verify", IN_CLEANED, STAY, STAY, false},
 	[REQUEST_COLLECT] = {"collect", IN_CLEANED, STAY, STAY, false, COLLECT_FDS},
 	[REQUEST_INTERRUPT] = {"interrupt", ANY, STAY, STAY, true},
@@ -71,6 +72,13 @@ enum worker_phase protocol_next(enum worker_phase phase, enum request_kind kind,
 		return WORKER_EXITED;
 	int next = succeeded ? rules[kind].success : rules[kind].failure;
 	return next == STAY ? phase : (enum worker_phase)next;
+}
+
+enum request_kind protocol_then(const struct reply *reply)
+{
+	enum request_kind then = rules[reply->kind].then;
+	bool ended = reply->kind != REQUEST_OBSERVE || reply->event.kind == BOUNDARY_MAIN_EXITED;
+	return reply->error.code == 0 && ended && then != REQUEST_OPEN ? then : REQUEST_COUNT;
 }
 
 const char *request_name(enum request_kind kind)
@@ -221,19 +229,35 @@ int request_encode(const struct request *request, struct buf *ret, struct err *e
 	int result = 0;
 	if (part->fields)
 		result = put(message, part->name, fields_write(part->fields, (const char *)request + part->offset), err);
+	if (result == 0 && request->go_on)
+		result = put(message, "go_on", json_true(), err);
 	return result < 0 ? result : json_canonical(message, ret, err);
+}
+
+/* There, it is true: a request that does not go on does not say so. */
+static int read_go_on(const struct json_at *root, struct request *ret, struct err *err)
+{
+	struct json_at go_on;
+	json_at_key(root, "go_on", &go_on);
+	ret->go_on = go_on.value;
+	if (!ret->go_on || (json_is_true(go_on.value) && (ret->kind == REQUEST_PREPARE || ret->kind == REQUEST_OBSERVE)))
+		return 0;
+	return err_set(err, ERR_INVALID, "%s: a request %s does not go on", go_on.path, rules[ret->kind].name);
 }
 
 static int decode_request(const char *text, size_t length, struct request *ret, struct err *err)
 {
-	static const char *const keys[] = {"op", "identity", "until", NULL};
+	static const char *const keys[] = {"op", "identity", "until", "go_on", NULL};
 	JSON_AUTO json_t *message = NULL;
 	struct json_at root;
 	int result = open_message(text, length, keys, &message, &root, &ret->kind, err);
 	if (result < 0)
 		return result;
 	const struct part *part = &request_parts[ret->kind];
-	if (json_object_size(message) != (part->fields ? 2 : 1))
+	result = read_go_on(&root, ret, err);
+	if (result < 0)
+		return result;
+	if (json_object_size(message) != 1u + (part->fields != NULL) + ret->go_on)
 		return err_set(err, ERR_INVALID, "$: a request %s has other parts", rules[ret->kind].name);
 	if (part->fields)
 		result = read_part(&root, part->name, part->fields, (char *)ret + part->offset, err);

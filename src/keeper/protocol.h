@@ -1,7 +1,11 @@
 /* protocol.h - what keeper and worker may say to each other, and when: one table of phases, in the manner of a privilege-separation monitor.
  *
  * The keeper asks, the worker answers each request once, in order; REQUEST_INTERRUPT and REQUEST_FREE have no answer. A request that the
- * table does not allow in the worker's phase, or that cannot be read, ends the worker (and with it its unit). */
+ * table does not allow in the worker's phase, or that cannot be read, ends the worker (and with it its unit).
+ *
+ * Where nothing is decided in between, the worker may be told to go on: from prepare by way of create to enroll, and from main's exit by
+ * way of drain and cleanup to verify. It answers each step as if it had been asked for it, and a step that fails is the last. Nothing
+ * goes on to the launch. */
 #pragma once
 
 #include <stdbool.h>
@@ -53,6 +57,7 @@ struct request {
 	enum request_kind kind;
 	struct boundary_identity identity; /* PREPARE */
 	int64_t deadline_ns;               /* OBSERVE */
+	bool go_on;                        /* PREPARE, OBSERVE: with what follows, unasked */
 };
 
 struct reply {
@@ -72,6 +77,9 @@ size_t protocol_fds(enum request_kind kind);
 
 /* The phase behind a request that was allowed. event: what an observe that succeeded reported, else NULL. */
 enum worker_phase protocol_next(enum worker_phase phase, enum request_kind kind, bool succeeded, const struct boundary_event *event);
+
+/* What the worker does unasked behind this answer to a request that lets it go on; REQUEST_COUNT: nothing. */
+enum request_kind protocol_then(const struct reply *reply);
 
 const char *request_name(enum request_kind kind);
 const char *worker_phase_name(enum worker_phase phase);

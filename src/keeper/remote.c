@@ -31,6 +31,15 @@ static int64_t deadline_in(int64_t ms)
 	return clock_mono_ns() + ms * NS_PER_MS;
 }
 
+/* A worker that was woken is queued behind its keeper, which it would wait for. */
+static void use_the_wait(struct worker *worker)
+{
+	if (!worker->idle)
+		return;
+	worker_start_at_once(worker->pid);
+	worker->idle(worker->idle_context);
+}
+
 /* One round trip: 0, the transport's error, or the worker's. ret->kind stays REQUEST_COUNT when no answer came. */
 static int call(struct remote *remote, const struct request *request, const struct channel_message *extra, int64_t timeout_ms,
                 struct reply *ret, struct err *err)
@@ -38,8 +47,8 @@ static int call(struct remote *remote, const struct request *request, const stru
 	enum worker_news news;
 	ret->kind = REQUEST_COUNT;
 	int result = worker_ask(remote->worker, request, extra, err);
-	if (result == 0 && request->kind == REQUEST_CREATE && remote->worker->idle)
-		remote->worker->idle(remote->worker->idle_context);
+	if (result == 0 && request->kind == REQUEST_PREPARE)
+		use_the_wait(remote->worker);
 	if (result == 0)
 		result = worker_await(remote->worker, false, deadline_in(timeout_ms), &news, err);
 	if (result == 0)
@@ -79,7 +88,7 @@ static int call_step(struct boundary *b, const struct request *request, const st
 static int remote_prepare(struct boundary *b, const struct boundary_spec *spec, struct evidence_list *evidence, struct err *err)
 {
 	struct remote *remote = (struct remote *)b;
-	const struct request request = {.kind = REQUEST_PREPARE, .identity = spec->identity};
+	const struct request request = {.kind = REQUEST_PREPARE, .identity = spec->identity, .go_on = true};
 	const struct channel_message extra = {
 		.document = spec->plan->canonical,
 		.document_length = spec->plan->canonical_length,
@@ -141,7 +150,8 @@ static int await_event(struct remote *remote, int64_t deadline_ns, struct reply 
 static int observe(struct remote *remote, int64_t deadline_ns, struct boundary_event *ret, struct err *err)
 {
 	struct reply reply;
-	int result = worker_ask(remote->worker, &(struct request){.kind = REQUEST_OBSERVE, .deadline_ns = deadline_ns}, NULL, err);
+	const struct request request = {.kind = REQUEST_OBSERVE, .deadline_ns = deadline_ns, .go_on = true};
+	int result = worker_ask(remote->worker, &request, NULL, err);
 	if (result == 0)
 		result = await_event(remote, deadline_ns, &reply, err);
 	if (result < 0)

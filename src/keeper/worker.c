@@ -190,12 +190,32 @@ static bool allowed(const struct server *server, const struct request *request, 
 	       (message->document != NULL) == prepares;
 }
 
+/* One step and its answer. */
+static int do_step(struct server *server, const struct request *request, struct channel_message *message, struct reply *reply)
+{
+	*reply = (struct reply){.kind = request->kind};
+	bool succeeded = perform(server, request, message, reply, &reply->error) == 0;
+	server->phase = protocol_next(server->phase, request->kind, succeeded,
+	                              request->kind == REQUEST_OBSERVE && succeeded ? &reply->event : NULL);
+	return protocol_replies(request->kind) ? send_reply(server, reply) : 0;
+}
+
+/* A keeper that is gone shows in the answer that cannot be sent: then nothing more is begun. */
+static int do_what_follows(struct server *server, struct reply *reply)
+{
+	struct channel_message nothing = {0};
+	int result = 0;
+	for (enum request_kind then; result == 0 && (then = protocol_then(reply)) != REQUEST_COUNT;)
+		result = do_step(server, &(struct request){.kind = then}, &nothing, reply);
+	return result;
+}
+
 /* One request. A negative code ends the worker. */
 static int serve_one(struct server *server)
 {
 	struct channel_message message = {0};
 	struct request request;
-	struct reply reply = {0};
+	struct reply reply;
 	int result = channel_receive(&server->channel, &message, NULL);
 	if (result < 0)
 		return result;
@@ -206,13 +226,11 @@ static int serve_one(struct server *server)
 		channel_message_done(&message);
 		return result;
 	}
-	reply.kind = request.kind;
-	bool succeeded = perform(server, &request, &message, &reply, &reply.error) == 0;
+	result = do_step(server, &request, &message, &reply);
 	channel_message_done(&message);
-	server->phase = protocol_next(server->phase, request.kind, succeeded,
-	                              request.kind == REQUEST_OBSERVE && succeeded ? &reply.event : NULL);
-	result = protocol_replies(request.kind) ? send_reply(server, &reply) : 0;
-	if (request.kind == REQUEST_OPEN && succeeded && server->provider->ops->ahead)
+	if (result == 0 && request.go_on)
+		result = do_what_follows(server, &reply);
+	if (request.kind == REQUEST_OPEN && server->phase == WORKER_OPENED && server->provider->ops->ahead)
 		server->provider->ops->ahead(server->provider->context); /* the keeper accepts the run meanwhile */
 	return result;
 }

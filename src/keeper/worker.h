@@ -23,6 +23,8 @@ struct worker {
 	int interrupts; /* eventfd, written by worker_interrupt */
 	char profile[WORKER_PROFILE_SIZE];
 	enum worker_phase phase; /* idle: no boundary is given out */
+	bool goes_on;                /* it was told so */
+	enum request_kind under_way; /* what it does unasked, and will answer; REQUEST_COUNT: nothing */
 	void (*idle)(void *context); /* called once while a unit is created, when there is nothing to do but wait; NULL: none */
 	void *idle_context;
 	bool opening; /* REQUEST_OPEN was sent, its answer not yet read */
@@ -37,18 +39,22 @@ _Noreturn void worker_serve(int fd, const char *profile, const struct provider_f
 /* Forks a process that serves this end of a channel, which stays the caller's as well; its pid. */
 pid_t worker_fork(int fd, const char *profile, const struct provider_factory *factory, struct err *err);
 
+/* Has a process that is ready to run not wait for this one, where another processor is allowed. */
+void worker_start_at_once(pid_t pid);
+
 /* A worker that somebody else forked, by the other end of its channel and its pidfd, which it takes over on success. */
 int worker_adopt(const char *profile, int channel, int pidfd, struct worker **ret, struct err *err);
 
-/* Sends a request; text and kind are made from it, document and descriptors taken from `extra` (may be NULL). ERR_STATE, with nothing sent,
- * when the phase does not allow it; ERR_LOST. */
+/* Sends a request; text and kind are made from it, document and descriptors taken from `extra` (may be NULL). What the worker does already,
+ * unasked, is not sent; the answers to what else it does so are awaited and dropped. ERR_STATE, with nothing sent, when the phase does not
+ * allow it; ERR_LOST. */
 int worker_ask(struct worker *worker, const struct request *request, const struct channel_message *extra, struct err *err);
 
 /* What worker_await saw. */
 enum worker_news { WORKER_ANSWERED, WORKER_INTERRUPTED };
 
 /* Waits until there is an answer, or with `interruptible` until worker_interrupt was called (which is then forgotten). ERR_LOST when the worker is
- * dead, or was killed because deadline_ns (CLOCK_MONOTONIC) passed. */
+ * dead, whatever it has answered, or was killed because deadline_ns (CLOCK_MONOTONIC) passed. */
 int worker_await(struct worker *worker, bool interruptible, int64_t deadline_ns, enum worker_news *ret, struct err *err);
 
 /* Reads the answer to this kind of request and moves the phase on. 0 also when the answer is an error (ret->error). ERR_LOST. */

@@ -98,10 +98,14 @@ static void every_request_comes_back_as_it_was(void **unused)
 {
 	(void)unused;
 	for (int kind = 0; kind < REQUEST_COUNT; kind++) {
-		struct request request = {.kind = (enum request_kind)kind, .deadline_ns = INT64_MAX};
+		bool may_go_on = kind == REQUEST_PREPARE || kind == REQUEST_OBSERVE;
+		struct request request = {.kind = (enum request_kind)kind, .deadline_ns = INT64_MAX, .go_on = may_go_on};
 		id_new("led", request.identity.ledger_id);
 		id_new("bnd", request.identity.boundary_id);
 		struct request got = travel_request(&request);
+		assert_int_equal(got.go_on, may_go_on);
+		request.go_on = false;
+		assert_false(travel_request(&request).go_on);
 		if (kind == REQUEST_PREPARE) {
 			assert_string_equal(got.identity.ledger_id, request.identity.ledger_id);
 			assert_string_equal(got.identity.boundary_id, request.identity.boundary_id);
@@ -234,6 +238,25 @@ static void all_evidence_there_can_be_fits(void **unused)
 	assert_int_equal(got.evidence.count, EVIDENCE_MAX);
 }
 
+static void a_worker_goes_on_to_enroll_or_from_mains_end_to_verify(void **unused)
+{
+	static const enum request_kind then[REQUEST_COUNT + 1] = {
+		[REQUEST_PREPARE] = REQUEST_CREATE, [REQUEST_CREATE] = REQUEST_ENROLL,   [REQUEST_OBSERVE] = REQUEST_DRAIN,
+		[REQUEST_DRAIN] = REQUEST_CLEANUP,  [REQUEST_CLEANUP] = REQUEST_VERIFY,
+	};
+	(void)unused;
+	for (int kind = 0; kind < REQUEST_COUNT; kind++) {
+		static struct reply reply;
+		reply = (struct reply){.kind = (enum request_kind)kind, .event.kind = BOUNDARY_MAIN_EXITED};
+		assert_int_equal(protocol_then(&reply), then[kind] ? then[kind] : REQUEST_COUNT);
+		reply.error.code = ERR_UNVERIFIED;
+		assert_int_equal(protocol_then(&reply), REQUEST_COUNT);
+	}
+	for (int event = BOUNDARY_LIMIT; event <= BOUNDARY_LOST; event++)
+		assert_int_equal(protocol_then(&(struct reply){.kind = REQUEST_OBSERVE, .event.kind = (enum boundary_event_kind)event}),
+		                 REQUEST_COUNT);
+}
+
 static void what_is_no_request_is_a_breach(void **unused)
 {
 	(void)unused;
@@ -247,6 +270,9 @@ static void what_is_no_request_is_a_breach(void **unused)
 		"{\"op\":\"observe\",\"until\":{\"deadline_ns\":\"1\"}}",
 		"{\"op\":\"observe\",\"until\":{\"deadline_ns\":1.5}}",
 		"{\"op\":\"observe\",\"until\":{\"deadline_ns\":1,\"x\":1}}",
+		"{\"op\":\"observe\",\"until\":{\"deadline_ns\":1},\"go_on\":false}",
+		"{\"op\":\"observe\",\"until\":{\"deadline_ns\":1},\"go_on\":1}",
+		"{\"op\":\"enroll\",\"go_on\":true}",
 		"{\"op\":\"prepare\"}",
 		"{\"op\":\"prepare\",\"identity\":{\"boundary_id\":\"bnd-aaaaaaaaaaaaaaaa\"}}",
 		"{\"op\":\"prepare\",\"identity\":{\"boundary_id\":\"../../../etc\",\"ledger_id\":\"led-aaaaaaaaaaaaaaaa\"}}",
@@ -316,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_failure_travels_with_its_text_evidence_and_counters),
 		cmocka_unit_test(bytes_that_are_no_text_are_escaped_and_cut),
 		cmocka_unit_test(all_evidence_there_can_be_fits),
+		cmocka_unit_test(a_worker_goes_on_to_enroll_or_from_mains_end_to_verify),
 		cmocka_unit_test(what_is_no_request_is_a_breach),
 		cmocka_unit_test(what_is_no_reply_is_a_breach),
 		cmocka_unit_test(more_evidence_than_there_can_be_is_a_breach),

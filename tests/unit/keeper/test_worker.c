@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +134,8 @@ static int step(struct side *side, enum worker_phase phase, struct err *err)
 	return 0;
 }
 
-/* A worker in this phase. One that is told to block, does so in the observe that leads to `exited`. */
+/* A worker in this phase, as far as its keeper knows: it goes on by itself. One that is told to block, does so in the observe that leads
+ * to `exited`. */
 static void come_to(struct side *side, enum worker_phase last)
 {
 	spawn(side);
@@ -154,10 +156,9 @@ static void the_whole_way(void **state)
 	struct err err = ERR_INIT;
 	come_to(side, WORKER_LAUNCHED);
 	const struct boundary_ops *ops = side->boundary->ops;
+	assert_int_equal(ops->terminate(side->boundary, &err), 0);
 	assert_int_equal(ops->observe(side->boundary, INT64_MAX, &event, &err), 0);
 	assert_true(event.kind == BOUNDARY_MAIN_EXITED && event.status == 7 && event.descendants_alive == 2);
-	assert_int_equal(ops->terminate(side->boundary, &err), 0);
-	assert_int_equal(ops->kill(side->boundary, &err), 0);
 	assert_int_equal(ops->drain(side->boundary, &drain, &err), 0);
 	assert_true(!drain.stdout_retained && drain.stderr_retained);
 	capture_get_state(side->standard_output, &captured);
@@ -170,7 +171,7 @@ static void the_whole_way(void **state)
 	assert_string_equal(side->evidence.lines[1].detail, "mode 2\\x0a\\xff");
 	assert_int_equal(side->evidence.lines[2].grade, EVIDENCE_PROBED);
 	end_worker(side);
-	assert_string_equal(side->fake->log, "open prepare create enroll launch observe terminate kill drain cleanup verify free ");
+	assert_string_equal(side->fake->log, "open prepare create enroll launch terminate observe drain cleanup verify free ");
 }
 
 static void a_worker_starts_with_nothing_but_its_channel(void **state)
@@ -194,7 +195,7 @@ static void a_worker_serves_one_boundary_after_the_other(void **state)
 	for (int phase = WORKER_OPENED; phase <= WORKER_CLEANED; phase++)
 		assert_int_equal(step(side, (enum worker_phase)phase, &err), 0);
 	end_worker(side);
-	assert_string_equal(side->fake->log, "open prepare free open prepare create enroll launch observe cleanup free ");
+	assert_string_equal(side->fake->log, "open prepare create enroll free open prepare create enroll launch observe drain cleanup verify free ");
 }
 
 static void what_the_factory_cannot_make_is_told_at_the_opening(void **state)
@@ -239,6 +240,60 @@ static void a_step_that_fails_leads_to_no_launch(void **state)
 	}
 }
 
+static void await_log(const struct side *side, const char *log)
+{
+	int64_t deadline_ns = clock_mono_ns() + WORKER_ANSWER_MS * NS_PER_MS;
+	while (strcmp(side->fake->log, log) != 0 && clock_mono_ns() < deadline_ns)
+		sched_yield();
+	assert_string_equal(side->fake->log, log);
+}
+
+static void a_worker_goes_on_by_itself_as_far_as_nothing_is_decided(void **state)
+{
+	struct side *side = *state;
+	struct boundary_event event;
+	struct err err = ERR_INIT;
+	come_to(side, WORKER_PREPARED);
+	await_log(side, "open prepare create enroll ");
+	assert_int_equal(side->evidence.count, 1); /* what it found meanwhile is told when it is asked for */
+	assert_int_equal(step(side, WORKER_SUSPENDED, &err), 0);
+	assert_int_equal(side->evidence.count, 2);
+	assert_int_equal(step(side, WORKER_ENROLLED, &err), 0);
+	assert_int_equal(step(side, WORKER_LAUNCHED, &err), 0);
+	assert_int_equal(side->boundary->ops->observe(side->boundary, INT64_MAX, &event, &err), 0);
+	await_log(side, "open prepare create enroll launch observe drain cleanup verify ");
+	assert_int_equal(side->worker->phase, WORKER_EXITED);
+}
+
+static void what_it_does_unasked_ends_before_something_else_is_done(void **state)
+{
+	struct side *side = *state;
+	struct boundary_usage usage;
+	struct err err = ERR_INIT;
+	come_to(side, WORKER_PREPARED);
+	assert_int_equal(side->boundary->ops->kill(side->boundary, &err), 0);
+	assert_int_equal(side->boundary->ops->enroll(side->boundary, &side->evidence, &err), ERR_STATE);
+	assert_int_equal(side->boundary->ops->cleanup(side->boundary, &usage, &err), 0);
+	assert_int_equal(side->evidence.count, 1);
+	end_worker(side);
+	assert_string_equal(side->fake->log, "open prepare create enroll kill cleanup free ");
+}
+
+static void a_step_that_fails_is_the_last_of_those_done_unasked(void **state)
+{
+	struct side *side = *state;
+	struct boundary_drain drain;
+	struct boundary_usage usage;
+	struct err err = ERR_INIT;
+	snprintf(side->fake->fail, sizeof(side->fake->fail), "%s", "cleanup");
+	come_to(side, WORKER_EXITED);
+	assert_int_equal(side->boundary->ops->drain(side->boundary, &drain, &err), 0);
+	assert_int_equal(side->boundary->ops->cleanup(side->boundary, &usage, &err), ERR_UNVERIFIED);
+	assert_int_equal(side->boundary->ops->verify_empty(side->boundary, &err), ERR_STATE);
+	end_worker(side);
+	assert_string_equal(side->fake->log, "open prepare create enroll launch observe drain cleanup free ");
+}
+
 static void each_call_is_lost(struct side *side)
 {
 	const struct boundary_ops *ops = side->boundary->ops;
@@ -259,6 +314,22 @@ static void each_call_is_lost(struct side *side)
 	assert_int_equal(event.kind, BOUNDARY_LOST);
 	assert_string_equal(event.detail, "worker_lost");
 	assert_true(side->worker->lost && side->worker->reaped);
+}
+
+static void what_a_dead_worker_has_answered_is_worth_nothing(void **state)
+{
+	struct side *side = *state;
+	struct pollfd answers, death;
+	struct err err = ERR_INIT;
+	come_to(side, WORKER_PREPARED);
+	await_log(side, "open prepare create enroll ");
+	answers = (struct pollfd){.fd = side->worker->channel.fd, .events = POLLIN};
+	assert_int_equal(poll(&answers, 1, -1), 1);
+	kill(side->worker->pid, SIGKILL);
+	death = (struct pollfd){.fd = side->worker->pidfd, .events = POLLIN};
+	assert_int_equal(poll(&death, 1, -1), 1);
+	assert_int_equal(step(side, WORKER_SUSPENDED, &err), ERR_LOST);
+	each_call_is_lost(side);
 }
 
 static void a_worker_killed_in_any_phase_is_lost_and_nothing_hangs(void **state)
@@ -428,6 +499,33 @@ static void send_request(struct side *side, enum request_kind kind)
 	send_raw(side, text.data, text.len, protocol_fds(kind));
 }
 
+/* Into this phase and no further: a worker that is not told to go on does not. */
+static void come_alone_to(struct side *side, enum worker_phase last)
+{
+	static const enum request_kind steps[WORKER_PHASE_COUNT] = {
+		[WORKER_PREPARED] = REQUEST_PREPARE, [WORKER_SUSPENDED] = REQUEST_CREATE, [WORKER_ENROLLED] = REQUEST_ENROLL,
+		[WORKER_LAUNCHED] = REQUEST_LAUNCH,  [WORKER_EXITED] = REQUEST_OBSERVE,  [WORKER_CLEANED] = REQUEST_CLEANUP,
+	};
+	const struct channel_message parts = {
+		.document = side->plan->canonical,
+		.document_length = side->plan->canonical_length,
+		.fds = {capture_spool_fd(side->standard_output), capture_notify_fd(side->standard_output),
+	                capture_spool_fd(side->standard_error), capture_notify_fd(side->standard_error), side->store_dir},
+		.fd_count = PREPARE_FDS,
+	};
+	come_to(side, WORKER_OPENED);
+	for (int phase = WORKER_PREPARED; phase <= (int)last; phase++) {
+		struct request request = {.kind = steps[phase], .deadline_ns = INT64_MAX};
+		static struct reply reply;
+		struct err err = ERR_INIT;
+		id_new("led", request.identity.ledger_id);
+		id_new("bnd", request.identity.boundary_id);
+		assert_int_equal(worker_ask(side->worker, &request, phase == WORKER_PREPARED ? &parts : NULL, &err), 0);
+		assert_int_equal(worker_answer(side->worker, request.kind, &reply, &err), 0);
+		assert_int_equal(side->worker->phase, phase);
+	}
+}
+
 /* Whatever is not in the table ends the worker, and its unit with it. */
 static void every_request_out_of_its_phase_ends_the_worker(void **state)
 {
@@ -447,7 +545,7 @@ static void every_request_out_of_its_phase_ends_the_worker(void **state)
 		for (int kind = 0; kind < REQUEST_COUNT; kind++) {
 			if (protocol_allows((enum worker_phase)phase, (enum request_kind)kind))
 				continue;
-			come_to(side, phase == WORKER_IDLE ? WORKER_OPENED : (enum worker_phase)phase);
+			come_alone_to(side, phase == WORKER_IDLE ? WORKER_OPENED : (enum worker_phase)phase);
 			if (phase == WORKER_IDLE) {
 				side->boundary->ops->free(side->boundary);
 				side->boundary = NULL;
@@ -499,6 +597,7 @@ static struct worker *pose_as_worker(struct channel *ret_other)
 			pause();
 	worker->pidfd = pidfd_open(worker->pid, 0);
 	worker->interrupts = -1;
+	worker->under_way = REQUEST_COUNT;
 	return worker;
 }
 
@@ -669,6 +768,10 @@ int main(void)
 		WORKER_TEST(a_worker_serves_one_boundary_after_the_other),
 		WORKER_TEST(what_the_factory_cannot_make_is_told_at_the_opening),
 		WORKER_TEST(a_step_that_fails_leads_to_no_launch),
+		WORKER_TEST(a_worker_goes_on_by_itself_as_far_as_nothing_is_decided),
+		WORKER_TEST(what_it_does_unasked_ends_before_something_else_is_done),
+		WORKER_TEST(a_step_that_fails_is_the_last_of_those_done_unasked),
+		WORKER_TEST(what_a_dead_worker_has_answered_is_worth_nothing),
 		WORKER_TEST(a_worker_killed_in_any_phase_is_lost_and_nothing_hangs),
 		WORKER_TEST(a_worker_killed_while_it_observes_is_an_event),
 		WORKER_TEST(an_interrupt_wakes_a_blocked_observe),
