@@ -164,6 +164,8 @@ struct boundary {
 	const struct boundary_ops *ops;
 };
 
+enum { PROBE_REMEDY_MAX = 1024 };
+
 /* A line of `doctor`: what this host can enforce. */
 enum probe_result { PROBE_OK, PROBE_DEGRADED, PROBE_MISSING };
 
@@ -172,7 +174,7 @@ struct probe_line {
 	enum probe_result result; /* MISSING: a run that needs it is refused; `required` says whether every run needs it */
 	bool required;
 	char reason[EVIDENCE_DETAIL_MAX];
-	char remedy[EVIDENCE_DETAIL_MAX]; /* empty when there is nothing to do */
+	char remedy[PROBE_REMEDY_MAX]; /* empty when there is nothing to do */
 };
 
 typedef int (*boundary_found_fn)(void *context, const struct boundary_identity *identity);

@@ -98,12 +98,13 @@ static int try_run(const struct boundary_provider *provider, struct probe_line *
 }
 
 /* A provider that cannot be made at all says why: that is the answer, not a failure of the question. */
-static int probe(const char *profile, struct findings *findings, struct err *err)
+static int probe(const char *profile, const char *cgroup_parent, struct findings *findings, struct err *err)
 {
+	const struct provider_factory *factory = wiring_factory(cgroup_parent);
 	struct boundary_provider *provider = NULL;
 	struct probe_line line = {.name = "provider", .result = PROBE_MISSING, .required = true};
 	struct err reason = ERR_INIT;
-	int result = wiring_factory.make(wiring_factory.context, profile, -1, &provider, &reason);
+	int result = factory->make(factory->context, profile, -1, &provider, &reason);
 
 	if (result == 0) {
 		struct probe_line trial;
@@ -112,7 +113,7 @@ static int probe(const char *profile, struct findings *findings, struct err *err
 			result = try_run(provider, &trial, &reason);
 		if (result == 0 && !findings->impossible)
 			result = add_line(findings, &trial);
-		wiring_factory.release(wiring_factory.context, provider);
+		factory->release(factory->context, provider);
 	}
 	if (result == 0)
 		return 0;
@@ -131,7 +132,7 @@ static int run(struct options *options, struct err *err)
 	if (result == 0)
 		result = probe_ledger(options->ledger, &findings, err);
 	if (result == 0)
-		result = probe(profile, &findings, err);
+		result = probe(profile, options->cgroup_parent, &findings, err);
 	if (result == 0)
 		result = print_findings(&findings, profile, err);
 	page_done(&findings.page);

@@ -136,6 +136,8 @@ const struct option_row option_table[] = {
 	{"profile", FOR_RUN, "NAME", "kind of boundary; linux", draft_word, .path = "profile"},
 	{"manifest", FOR_RUN, "FILE|-", "take all of the above, and the command, from a manifest", set_text, MEMBER(manifest_file)},
 	{"profile", FOR_DOCTOR, "NAME", "kind of boundary; linux", set_text, MEMBER(profile)},
+	{"cgroup-parent", FOR_RUN | FOR_RECOVER | FOR_DOCTOR, "PATH", "below which group runs get theirs; $CAISSON_CGROUP_PARENT", set_text,
+         MEMBER(cgroup_parent)},
 	{"limit", FOR_LIST, "N", "newest runs to show; 50", set_limit},
 	{"stdout", FOR_LOGS, NULL, "standard output alone", set_flag, MEMBER(only_stdout)},
 	{"stderr", FOR_LOGS, NULL, "standard error alone, written to standard output", set_flag, MEMBER(only_stderr)},

@@ -37,6 +37,7 @@ struct options {
 	const char *ledger;        /* NULL: not given */
 	const char *manifest_file; /* "-": standard input */
 	const char *profile;       /* doctor */
+	const char *cgroup_parent; /* NULL: not given */
 	const char *trust, *head, *save_head;
 	int64_t limit;
 	int64_t older_ms;         /* gc */

@@ -1,4 +1,4 @@
-/* places.c - finds the ledger's directory and the installed programs. */
+/* places.c - finds the ledger's directory, the installed programs, and where boundaries go. */
 #include "cli/places.h"
 
 #include <errno.h>
@@ -76,4 +76,22 @@ int places_front(struct buf *ret, struct err *err)
 	static const char *const built[] = {"caisson-front", "../http/caisson-front"};
 
 	return find_program(CAISSON_LIBEXECDIR "/caisson-front", built, ret, err);
+}
+
+const char *places_cgroup_parent(const char *option)
+{
+	const char *environment = getenv("CAISSON_CGROUP_PARENT");
+
+	return option ? option : environment && *environment ? environment : NULL;
+}
+
+int places_runtime(struct buf *ret, struct err *err)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	if (geteuid() == 0)
+		return 0;
+	if (runtime && *runtime == '/')
+		return buf_printf(ret, err, "%s/caisson", runtime);
+	return buf_printf(ret, err, "/tmp/caisson-%u", (unsigned)geteuid());
 }

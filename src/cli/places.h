@@ -13,3 +13,10 @@ int places_ledger(const char *option, struct buf *ret, struct err *err);
 int places_init(struct buf *ret, struct err *err);
 /* Of the HTTP front, likewise. */
 int places_front(struct buf *ret, struct err *err);
+
+/* --cgroup-parent, else CAISSON_CGROUP_PARENT, else NULL. */
+const char *places_cgroup_parent(const char *option);
+
+/* Appends where runs of this user lock what they share: nothing for root, who has a place of his own; else $XDG_RUNTIME_DIR/caisson or
+ * /tmp/caisson-UID. */
+int places_runtime(struct buf *ret, struct err *err);

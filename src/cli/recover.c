@@ -52,7 +52,7 @@ static int run(struct options *options, struct err *err)
 
 	const struct keeper_recovery recovery = {
 		.keeper = keeper,
-		.factory = &wiring_factory,
+		.factory = wiring_factory(options->cgroup_parent),
 		.profiles = wiring_profiles,
 		.sweep = true,
 		.dry_run = options->dry_run,

@@ -101,13 +101,13 @@ static int prepare(struct options *options, struct session *session, struct err 
 	struct keeper_recovered recovered;
 
 	if (result == 0)
-		result = worker_spawn(session->manifest->profile, &wiring_factory, &session->worker, err);
+		result = worker_spawn(session->manifest->profile, wiring_factory(options->cgroup_parent), &session->worker, err);
 	if (result == 0)
 		result = wiring_open_keeper(options->ledger, &session->keeper, err);
 	if (result)
 		return result;
 
-	const struct keeper_recovery leftovers = {.keeper = session->keeper, .factory = &wiring_factory};
+	const struct keeper_recovery leftovers = {.keeper = session->keeper, .factory = wiring_factory(options->cgroup_parent)};
 
 	result = keeper_recover(&leftovers, &recovered, err);
 	if (result == 0) /* until the run is accepted, so that no sweep takes what was found there */
@@ -136,7 +136,7 @@ static int drive(const struct options *options, struct session *session, struct 
 	const struct keeper_once once = {
 		.keeper = session->keeper,
 		.worker = session->worker,
-		.factory = &wiring_factory,
+		.factory = wiring_factory(options->cgroup_parent),
 		.manifest = session->manifest,
 		.plan = session->plan,
 		.plan_refusal = session->plan ? NULL : session->refusal.text,

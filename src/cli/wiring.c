@@ -99,14 +99,31 @@ int wiring_open_keeper(const char *option, struct keeper **ret, struct err *err)
 	return result;
 }
 
-static int make_linux(int wake_fd, struct boundary_provider **ret, struct err *err)
+/* What this program was told of boundaries. */
+struct choice {
+	const char *cgroup_parent;
+	pid_t caller;
+};
+
+static int make_linux(const struct choice *choice, int wake_fd, struct boundary_provider **ret, struct err *err)
 {
-	BUF_AUTO struct buf init_path = BUF_INIT(MANIFEST_MAX_PATH);
+	BUF_AUTO struct buf init_path = BUF_INIT(MANIFEST_MAX_PATH), runtime = BUF_INIT(MANIFEST_MAX_PATH);
 	int result = places_init(&init_path, err);
 
+	if (result == 0)
+		result = places_runtime(&runtime, err);
 	if (result)
 		return result;
-	return linux_provider_new(&(struct linux_options){.init_path = init_path.data, .wake_fd = wake_fd}, ret, err);
+
+	const struct linux_options options = {
+		.init_path = init_path.data,
+		.cgroup_parent = places_cgroup_parent(choice->cgroup_parent),
+		.runtime_dir = runtime.data,
+		.caller = choice->caller,
+		.wake_fd = wake_fd,
+	};
+
+	return linux_provider_new(&options, ret, err);
 }
 
 struct recording {
@@ -135,9 +152,8 @@ static int make_recording(struct boundary_provider **ret, struct err *err)
 
 static int make_provider(void *context, const char *profile, int wake_fd, struct boundary_provider **ret, struct err *err)
 {
-	(void)context;
 	if (strcmp(profile, "linux") == 0)
-		return make_linux(wake_fd, ret, err);
+		return make_linux(context, wake_fd, ret, err);
 	if (strcmp(profile, "recording") == 0)
 		return make_recording(ret, err);
 	return err_set(err, ERR_UNSUPPORTED, "profile %s is not in this version", profile);
@@ -156,6 +172,13 @@ static void release_provider(void *context, struct boundary_provider *provider)
 	linux_provider_free(provider);
 }
 
-const struct provider_factory wiring_factory = {.make = make_provider, .release = release_provider};
+const struct provider_factory *wiring_factory(const char *cgroup_parent)
+{
+	static struct choice choice;
+	static const struct provider_factory factory = {.make = make_provider, .release = release_provider, .context = &choice};
+
+	choice = (struct choice){.cgroup_parent = cgroup_parent, .caller = getppid()}; /* before a worker has another parent than we */
+	return &factory;
+}
 
 const char *const wiring_profiles[] = {"linux", "recording", NULL};

@@ -35,8 +35,8 @@ static inline void keeper_free_p(struct keeper **keeper)
 }
 #define KEEPER_AUTO __attribute__((cleanup(keeper_free_p)))
 
-/* How the provider of each profile is made. */
-extern const struct provider_factory wiring_factory;
+/* How the provider of each profile is made. cgroup_parent: --cgroup-parent, or NULL (places_cgroup_parent). Valid until the program ends. */
+const struct provider_factory *wiring_factory(const char *cgroup_parent);
 
 /* Every profile, NULL-terminated. */
 extern const char *const wiring_profiles[];

@@ -103,7 +103,7 @@ static uint32_t become_guest(const struct init_setup *setup)
 	if (!OMITTED("keyring") && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
 		attested |= UINT32_C(1) << INIT_DID_KEYRING;
 	if (!OMITTED("ids.guest"))
-		attested |= init_become(setup->guest_uid, setup->guest_gid, OMITTED("caps.guest") ? ~UINT64_C(0) : 0);
+		attested |= init_become(setup, INIT_GUEST, OMITTED("caps.guest") ? ~UINT64_C(0) : 0);
 	if (!OMITTED("no_new_privs") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		init_fail("no_new_privs", errno);
 	if (!OMITTED("cwd") && chdir(init_string(setup, setup->cwd)) != 0 && errno != ENOENT && errno != ENOTDIR && errno != EACCES)

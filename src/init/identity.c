@@ -67,14 +67,16 @@ void init_empty_bounding_set(void)
 		}
 }
 
-uint32_t init_become(uid_t uid, gid_t gid, uint64_t keep)
+uint32_t init_become(const struct init_setup *setup, enum init_who who, uint64_t keep)
 {
 	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
 	                           SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+	uid_t uid = who == INIT_GUEST ? setup->guest_uid : setup->init_uid;
+	gid_t gid = who == INIT_GUEST ? setup->guest_gid : setup->init_gid;
 	uint32_t attested = 0;
 	if (!OMITTED("securebits") && prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) == 0)
 		attested = UINT32_C(1) << INIT_DID_SECUREBITS;
-	if (setgroups(OMITTED("ids.groups") ? 1 : 0, &gid) != 0)
+	if (!setup->keep_groups && setgroups(OMITTED("ids.groups") ? 1 : 0, &gid) != 0)
 		init_fail("setgroups", errno);
 	if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
 		init_fail("ids", errno);

@@ -191,10 +191,10 @@ static void close_the_rest(const struct init *init)
 	close_others(3, kept, sizeof(kept) / sizeof(kept[0]));
 }
 
-static void give_up_privileges(uint32_t attested)
+static void give_up_privileges(const struct init_setup *setup, uint32_t attested)
 {
 	if (!OMITTED("ids.init"))
-		init_become(0, 0, OMITTED("caps.init") ? ~UINT64_C(0) : UINT64_C(1) << CAP_KILL);
+		init_become(setup, INIT_ITSELF, OMITTED("caps.init") ? ~UINT64_C(0) : UINT64_C(1) << CAP_KILL);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		init_fail("no_new_privs", errno);
 	if (!OMITTED("init.dumpable") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
@@ -304,6 +304,6 @@ int main(void)
 	start_main(&init);
 	init_leave_host();
 	close_the_rest(&init);
-	give_up_privileges(attested);
+	give_up_privileges(init.setup, attested);
 	watch(&init);
 }

@@ -23,8 +23,9 @@ void init_leave_host(void);
 /* identity.c */
 bool init_limit_namespaces(void);      /* the user namespace's own budgets (ucounts) */
 void init_empty_bounding_set(void);    /* what init and main have now stays; nothing can come back by an exec */
-/* Becomes ids uid/gid without groups, keeps exactly the capabilities in `keep` (a bit set) and locks the securebits. */
-uint32_t init_become(uid_t uid, gid_t gid, uint64_t keep);
+/* Becomes init or the guest, without groups, keeps exactly the capabilities in `keep` (a bit set) and locks the securebits. */
+enum init_who { INIT_ITSELF, INIT_GUEST };
+uint32_t init_become(const struct init_setup *setup, enum init_who who, uint64_t keep);
 
 /* landlock.c: false when this kernel has none. */
 bool init_restrict_files(const struct init_setup *setup);

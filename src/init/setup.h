@@ -36,6 +36,8 @@ struct init_mount {
 struct init_setup {
 	uint32_t magic, size;
 	uint32_t guest_uid, guest_gid;   /* as the guest sees them */
+	uint32_t init_uid, init_gid;
+	uint32_t keep_groups;            /* 1: this user namespace forbids to set them, and there are none but the guest's own */
 	int64_t deadline_ms;             /* init's own timer, from the gate: a stopped worker cannot stretch a limit beyond it */
 	uint64_t open_files, stack_bytes;
 	int32_t unified_guest_fd;        /* O_PATH of the v2 group that main is born into, or -1 */

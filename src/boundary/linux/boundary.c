@@ -38,13 +38,14 @@ static int prepare(struct boundary *base, const struct boundary_spec *spec, stru
 	if (rc < 0)
 		return rc;
 	boundary->spec = *spec;
-	cgroups_init(&boundary->groups, &boundary->provider->host, boundary->provider->cgroup_parent, &spec->identity);
+	cgroups_init(&boundary->groups, &boundary->provider->host, &boundary->provider->place, &spec->identity);
 	umask(022); /* modes of the view are exact, whatever the caller's umask is */
 	boundary->phase = LINUX_PREPARED;
-	if ((rc = linux_check_require(&boundary->provider->host, spec->plan, err)) < 0)
+	if ((rc = linux_check_require(boundary->provider, spec->plan, err)) < 0)
 		return rc;
-	if ((rc = ids_acquire(spread(spec->identity.boundary_id), &boundary->ids, err)) < 0)
-		return err_context(err, rc, "ids");
+	if ((rc = linux_acquire_ids(boundary->provider, spread(spec->identity.boundary_id), &boundary->ids, err)) < 0 ||
+	    (rc = linux_enter_namespace(boundary->provider, err)) < 0)
+		return rc;
 	if ((rc = cgroups_make(&boundary->groups, &spec->plan->limits, evidence, err)) < 0)
 		return rc;
 	boundary->network = linux_take_network(boundary->provider, err);

@@ -18,11 +18,11 @@
 #include "base/fault.h"
 #include "base/fd.h"
 
-enum { VALUE_MAX = 64, CPU_PERIOD_US = 100000, STAT_MAX = 8192 };
+enum { VALUE_MAX = 64, LIST_MAX = 512, CPU_PERIOD_US = 100000, STAT_MAX = 8192 };
 
-void cgroups_init(struct cgroups *groups, const struct host *host, const char *parent, const struct boundary_identity *identity)
+void cgroups_init(struct cgroups *groups, const struct host *host, const struct place *place, const struct boundary_identity *identity)
 {
-	*groups = (struct cgroups){.host = host, .parent = parent, .top = -1, .init = -1, .guest = -1};
+	*groups = (struct cgroups){.host = host, .place = place, .top = -1, .init = -1, .guest = -1};
 	for (int i = 0; i < CONTROLLER_COUNT; i++)
 		groups->controller[i] = -1;
 	snprintf(groups->name, sizeof(groups->name), "%s.%s", identity->ledger_id, identity->boundary_id);
@@ -61,27 +61,45 @@ static const char *limit_name(enum controller controller)
 	return controller == CONTROLLER_CPUSET ? "pin" : controller_name(controller);
 }
 
+static int read_list(int group, const char *file, char text[static LIST_MAX], const char *where, struct err *err)
+{
+	ssize_t length = fd_read_text(group, file, text, LIST_MAX);
+	return length < 0 ? err_sys(err, (int)-length, "%s: %s", where, file) : 0;
+}
+
+/* Gives a controller on, one level down. A group that has members itself cannot: those of one that we live in move into a leaf. */
+static int enable(const struct cgroups *groups, int group, const char *name, const char *where, struct err *err)
+{
+	char word[VALUE_MAX];
+	snprintf(word, sizeof(word), "+%s", name);
+	int rc = fd_write_text(group, "cgroup.subtree_control", word);
+	if (rc == -EBUSY && groups->place->inhabited) {
+		rc = place_vacate(group);
+		if (rc < 0)
+			return err_sys(err, -rc, "%s: its members cannot move to " PLACE_LEAF, where);
+		rc = fd_write_text(group, "cgroup.subtree_control", word);
+	}
+	return rc < 0 ? err_sys(err, -rc, "%s: cgroup.subtree_control %s", where, word) : 0;
+}
+
 /* Asks for the controllers that this boundary uses in v2, one level down. A controller that the parent does not offer is the host's
  * choice, and ours to refuse. */
 static int delegate(const struct cgroups *groups, int group, const char *where, struct err *err)
 {
-	char offered[512];
-	ssize_t length = fd_read_text(group, "cgroup.controllers", offered, sizeof(offered));
-	if (length < 0)
-		return err_sys(err, (int)-length, "%s: cgroup.controllers", where);
-	for (int i = 0; i < CONTROLLER_COUNT; i++) {
-		char word[VALUE_MAX];
+	char offered[LIST_MAX], given[LIST_MAX];
+	int rc = read_list(group, "cgroup.controllers", offered, where, err);
+	if (rc == 0)
+		rc = read_list(group, "cgroup.subtree_control", given, where, err);
+	for (int i = 0; i < CONTROLLER_COUNT && rc == 0; i++) {
 		const char *name = controller_name((enum controller)i);
-		if (!groups->used[i] || !groups->host->controllers[i].v2 || i == CONTROLLER_CPUACCT)
+		if (!groups->used[i] || !groups->host->controllers[i].v2 || i == CONTROLLER_CPUACCT ||
+		    controller_in_list(given, (enum controller)i))
 			continue;
 		if (!controller_in_list(offered, (enum controller)i))
 			return err_set(err, ERR_UNENFORCEABLE, "limit.%s: controller %s is not enabled in %s", limit_name((enum controller)i), name, where);
-		snprintf(word, sizeof(word), "+%s", name);
-		int rc = fd_write_text(group, "cgroup.subtree_control", word);
-		if (rc < 0)
-			return err_sys(err, -rc, "%s: cgroup.subtree_control %s", where, word);
+		rc = enable(groups, group, name, where, err);
 	}
-	return 0;
+	return rc;
 }
 
 static int make_unified(struct cgroups *groups, struct err *err)
@@ -89,7 +107,7 @@ static int make_unified(struct cgroups *groups, struct err *err)
 	char path[CGROUP_PATH_MAX];
 	FD_AUTO int parent = -1;
 	int rc;
-	snprintf(path, sizeof(path), "%s/%s", groups->host->unified_mount, groups->parent);
+	snprintf(path, sizeof(path), "%s/%s", groups->host->unified_mount, groups->place->parent);
 	if ((rc = make_group(AT_FDCWD, path, true, &parent, err)) < 0 || (rc = delegate(groups, parent, path, err)) < 0 ||
 	    (rc = make_group(parent, groups->name, false, &groups->top, err)) < 0 ||
 	    (rc = delegate(groups, groups->top, groups->name, err)) < 0 ||
@@ -103,7 +121,7 @@ static int make_legacy(struct cgroups *groups, enum controller controller, struc
 {
 	char path[CGROUP_PATH_MAX];
 	FD_AUTO int parent = -1;
-	snprintf(path, sizeof(path), "%s/%s", groups->host->controllers[controller].mount, groups->parent);
+	snprintf(path, sizeof(path), "%s/%s", groups->host->controllers[controller].mount, groups->place->parent);
 	int rc = make_group(AT_FDCWD, path, true, &parent, err);
 	return rc < 0 ? rc : make_group(parent, groups->name, false, &groups->controller[controller], err);
 }

@@ -14,16 +14,17 @@
 #include "base/error.h"
 #include "boundary/boundary.h"
 #include "boundary/linux/host.h"
+#include "boundary/linux/place.h"
 
 enum {
 	CGROUP_NAME_MAX = 2 * ID_SIZE + 2,
-	CGROUP_PATH_MAX = HOST_MOUNT_MAX + 256,
+	CGROUP_PATH_MAX = HOST_MOUNT_MAX + PLACE_PARENT_MAX + 64, /* of a parent, and a file in it */
 };
 
 /* Descriptors are directories (O_PATH is not enough to read through on every kernel, so O_RDONLY); -1: not used. */
 struct cgroups {
 	const struct host *host;
-	const char *parent;
+	const struct place *place;
 	char name[CGROUP_NAME_MAX];
 	bool used[CONTROLLER_COUNT];     /* this boundary needs the controller */
 	int controller[CONTROLLER_COUNT];/* v1: NAME; v2: -1, see guest */
@@ -31,7 +32,8 @@ struct cgroups {
 	int64_t cpu_base_ns, user_base_ns, system_base_ns; /* counters at the gate: set-up is not charged */
 };
 
-void cgroups_init(struct cgroups *groups, const struct host *host, const char *parent, const struct boundary_identity *identity);
+/* host and place are borrowed; NULL for groups that are never made. */
+void cgroups_init(struct cgroups *groups, const struct host *host, const struct place *place, const struct boundary_identity *identity);
 /* Closes descriptors; removes nothing. */
 void cgroups_done(struct cgroups *groups);
 
@@ -61,13 +63,23 @@ void cgroups_read_usage(const struct cgroups *groups, struct boundary_usage *usa
 /* An eventfd that becomes readable when the v1 memory group is out of memory; -1 with 0 on v2, where the kernel kills the whole group. */
 int cgroups_watch_memory(const struct cgroups *groups, int *ret_fd, struct err *err);
 
-/* By name alone, in every hierarchy: kills what is in there (thawing v1) and removes the groups, until deadline_ns
+/* By name alone, below this parent in every hierarchy: kills what is in there (thawing v1) and removes the groups, until deadline_ns
  * (CLOCK_MONOTONIC). Absent is success. *survivors is added to. ERR_TIMEOUT names what is left. */
 int cgroups_destroy(const struct host *host, const char *parent, const char *name, int64_t deadline_ns, int *survivors, struct err *err);
 
 /* Zero members by being absent in every hierarchy. ERR_UNVERIFIED names the first that is there. */
 int cgroups_verify_absent(const struct host *host, const char *parent, const char *name, struct err *err);
 
-/* Calls found for each group of this ledger, once a name however many hierarchies it is in. */
-int cgroups_enumerate(const struct host *host, const char *parent, const char *ledger_id, boundary_found_fn found, void *context,
-                      struct err *err);
+/* The same wherever it is: whoever recovers may be placed elsewhere than who made it. Groups of another user that carry the name are
+ * his own business (R10). */
+int cgroups_destroy_anywhere(const struct host *host, const char *name, int64_t deadline_ns, int *survivors, struct err *err);
+
+/* Calls found for each group of ours of this ledger, wherever it is, once a name however many hierarchies it is in. */
+int cgroups_enumerate(const struct host *host, const char *ledger_id, boundary_found_fn found, void *context, struct err *err);
+
+/* The distinct mounts in which a boundary may have a group. */
+struct cgroup_mounts {
+	const char *mounts[CONTROLLER_COUNT + 1];
+	int count;
+};
+struct cgroup_mounts cgroups_list_mounts(const struct host *host);

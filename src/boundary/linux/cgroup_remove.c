@@ -23,31 +23,6 @@
 
 enum { MEMBERS_TEXT_MAX = 1024 * 1024, KILL_BATCH = 64, BACKOFF_FIRST_MS = 1, BACKOFF_MAX_MS = 64 };
 
-/* The distinct mounts in which a boundary may have a group. */
-struct hierarchies {
-	const char *mounts[CONTROLLER_COUNT + 1];
-	int count;
-};
-
-static void add_mount(struct hierarchies *list, const char *mount)
-{
-	for (int i = 0; i < list->count; i++)
-		if (strcmp(list->mounts[i], mount) == 0)
-			return;
-	list->mounts[list->count++] = mount;
-}
-
-static struct hierarchies list_hierarchies(const struct host *host)
-{
-	struct hierarchies list = {.count = 0};
-	if (host->unified)
-		add_mount(&list, host->unified_mount);
-	for (int i = 0; i < CONTROLLER_COUNT; i++)
-		if (host->controllers[i].present)
-			add_mount(&list, host->controllers[i].mount);
-	return list;
-}
-
 static int open_parent(const char *mount, const char *parent)
 {
 	char path[CGROUP_PATH_MAX];
@@ -203,7 +178,7 @@ static int destroy_in(int parent, const char *name, bool unified, int64_t deadli
 
 int cgroups_destroy(const struct host *host, const char *parent, const char *name, int64_t deadline_ns, int *survivors, struct err *err)
 {
-	struct hierarchies list = list_hierarchies(host);
+	struct cgroup_mounts list = cgroups_list_mounts(host);
 	for (int i = 0; i < list.count; i++) {
 		FD_AUTO int dir = open_parent(list.mounts[i], parent);
 		if (dir == -ENOENT)
@@ -220,7 +195,7 @@ int cgroups_destroy(const struct host *host, const char *parent, const char *nam
 
 int cgroups_verify_absent(const struct host *host, const char *parent, const char *name, struct err *err)
 {
-	struct hierarchies list = list_hierarchies(host);
+	struct cgroup_mounts list = cgroups_list_mounts(host);
 	for (int i = 0; i < list.count; i++) {
 		char path[CGROUP_PATH_MAX + CGROUP_NAME_MAX];
 		struct stat status;
@@ -231,55 +206,4 @@ int cgroups_verify_absent(const struct host *host, const char *parent, const cha
 			return err_sys(err, errno, "cgroup %s", path);
 	}
 	return 0;
-}
-
-/* "<ledger id>.<boundary id>" of this ledger, and nothing else. */
-static bool parse_name(const char *name, const char *ledger_id, struct boundary_identity *ret)
-{
-	const char *dot = strchr(name, '.');
-	if (!dot || (size_t)(dot - name) != strlen(ledger_id) || strncmp(name, ledger_id, strlen(ledger_id)) != 0 ||
-	    !id_valid("bnd", dot + 1))
-		return false;
-	snprintf(ret->ledger_id, sizeof(ret->ledger_id), "%s", ledger_id);
-	snprintf(ret->boundary_id, sizeof(ret->boundary_id), "%s", dot + 1);
-	return true;
-}
-
-/* Was it in an earlier hierarchy too? */
-static bool seen_before(const struct hierarchies *list, int upto, const char *parent, const char *name)
-{
-	for (int i = 0; i < upto; i++) {
-		char path[CGROUP_PATH_MAX + NAME_MAX];
-		struct stat status;
-		snprintf(path, sizeof(path), "%s/%s/%s", list->mounts[i], parent, name);
-		if (stat(path, &status) == 0)
-			return true;
-	}
-	return false;
-}
-
-int cgroups_enumerate(const struct host *host, const char *parent, const char *ledger_id, boundary_found_fn found, void *context,
-                      struct err *err)
-{
-	struct hierarchies list = list_hierarchies(host);
-	int rc = 0;
-	for (int i = 0; i < list.count && rc == 0; i++) {
-		int fd = open_parent(list.mounts[i], parent);
-		if (fd == -ENOENT)
-			continue;
-		DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-		if (!dir) {
-			rc = err_sys(err, fd < 0 ? -fd : errno, "cgroup %s/%s", list.mounts[i], parent);
-			if (fd >= 0)
-				close(fd);
-			return rc;
-		}
-		for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
-			struct boundary_identity identity;
-			if (parse_name(entry->d_name, ledger_id, &identity) && !seen_before(&list, i, parent, entry->d_name))
-				rc = found(context, &identity);
-		}
-		closedir(dir);
-	}
-	return rc;
 }

@@ -65,7 +65,7 @@ int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, s
 	usage.space_full = view_space_full(&boundary->view);
 	cgroups_done(&boundary->groups);
 	int others = 0;
-	rc = cgroups_destroy(&boundary->provider->host, boundary->provider->cgroup_parent, boundary->groups.name, deadline_ns, &others, err);
+	rc = cgroups_destroy(&boundary->provider->host, boundary->provider->place.parent, boundary->groups.name, deadline_ns, &others, err);
 	if (rc < 0)
 		return rc;
 	usage.survivors_killed += others;
@@ -85,7 +85,7 @@ int linux_verify_empty(struct linux_boundary *boundary, struct err *err)
 		return err_set(err, rc, "verify: fault point");
 	if (boundary->init_pidfd >= 0)
 		return err_set(err, ERR_UNVERIFIED, "guest init is not reaped");
-	return cgroups_verify_absent(&boundary->provider->host, boundary->provider->cgroup_parent, boundary->groups.name, err);
+	return cgroups_verify_absent(&boundary->provider->host, boundary->provider->place.parent, boundary->groups.name, err);
 }
 
 int linux_collect(struct linux_boundary *boundary, struct artifact_list *ret, struct err *err)

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "guest_filter.h"
 
-enum { STATUS_MAX = 8192, PROC_PATH_MAX = 64, NET_MAX = 16384, CAP_KILL_BIT = 5 };
+enum { STATUS_MAX = 8192, PROC_PATH_MAX = 64, NET_MAX = 16384, IDS_TEXT_MAX = 48, CAP_KILL_BIT = 5 };
 
 /* The two processes under inspection: /proc/PID opened once, so that a pid given to somebody else could not be looked at instead. */
 struct subject {
@@ -99,7 +99,7 @@ int linux_check_namespaces(struct linux_boundary *boundary, pid_t pid, int count
 		snprintf(line, sizeof(line), "ns.%s", namespace_name(i));
 		if (stat(path, &status) != 0)
 			return err_set(err, ERR_UNVERIFIED, "%s: cannot be read: %s", line, strerror(errno));
-		if (status.st_ino == boundary->provider->host.namespaces[i])
+		if (status.st_ino == boundary->provider->host.namespaces[i] || status.st_ino == boundary->provider->apart[i])
 			return fails(err, line, "a namespace of its own", "the host's");
 		int rc = !evidence ? 0 : evidence_add(evidence, line, EVIDENCE_OBSERVED, err, "%s:[%ju]", namespace_name(i),
 		                                      (uintmax_t)status.st_ino);
@@ -119,26 +119,65 @@ static int check_view(struct inspection *inspection, struct err *err)
 	return linux_enroll_mounts(inspection->boundary, inspection->main.dir, inspection->evidence, err);
 }
 
+/* One id four times, as status shows real, effective, saved and file system id. */
+static void four_times(uint32_t id, char ret[static IDS_TEXT_MAX])
+{
+	snprintf(ret, IDS_TEXT_MAX, "%" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32, id, id, id, id);
+}
+
+/* Who the user is to whom an ordinary user's guests belong. */
+static int tell_owner(struct inspection *inspection, struct err *err)
+{
+	const struct ids_source *source = &inspection->boundary->provider->ids;
+	if (source->kind == IDS_RANGES_OF_ROOT)
+		return 0;
+	int rc = evidence_add(inspection->evidence, "rootless", EVIDENCE_OBSERVED, err, "all of it within what uid %" PRIu32 " may do",
+	                      source->uid);
+	if (rc == 0 && source->kind == IDS_CALLERS_OWN)
+		rc = evidence_add(inspection->evidence, "ids.shared", EVIDENCE_OBSERVED, err,
+		                  "guest, init and caller are one user of the kernel, uid %" PRIu32, source->uid);
+	return rc;
+}
+
+/* The caller's own group may stay as a supplementary one, where he is the guest: it is the guest's group already. */
+static int check_groups(const struct inspection *inspection, const struct ids *ids, struct err *err)
+{
+	const struct expectation none = {"ids.groups", "Groups", ""};
+	char own[IDS_TEXT_MAX], found[128];
+	snprintf(own, sizeof(own), "%" PRIu32, ids->guest_gid);
+	if (ids_shared(ids) && status_value(&inspection->main, "Groups", found, sizeof(found)) && strcmp(found, own) == 0)
+		return 0;
+	return expect_status(&inspection->main, &none, err);
+}
+
 static int check_ids(struct inspection *inspection, struct err *err)
 {
-	char guest[64], init[64];
-	uint32_t base = inspection->boundary->ids.base, id = base + IDS_GUEST;
-	snprintf(guest, sizeof(guest), "%" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32, id, id, id, id);
-	snprintf(init, sizeof(init), "%" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32, base, base, base, base);
-	const struct expectation main_wants[] = {
-		{"ids.guest", "Uid", guest}, {"ids.guest", "Gid", guest}, {"ids.groups", "Groups", ""},
+	char texts[4][IDS_TEXT_MAX];
+	const struct ids *ids = &inspection->boundary->ids;
+	const uint32_t numbers[] = {ids->guest_uid, ids->guest_gid, ids->init_uid, ids->init_gid};
+	const struct {
+		const struct subject *subject;
+		struct expectation want;
+	} wants[] = {
+		{&inspection->main, {"ids.guest", "Uid", texts[0]}}, {&inspection->main, {"ids.guest", "Gid", texts[1]}},
+		{&inspection->init, {"ids.init", "Uid", texts[2]}}, {&inspection->init, {"ids.init", "Gid", texts[3]}},
 	};
-	const struct expectation init_wants[] = {{"ids.init", "Uid", init}, {"ids.init", "Gid", init}};
 	int rc = 0;
-	for (size_t i = 0; i < 3 && rc == 0; i++)
-		rc = expect_status(&inspection->main, &main_wants[i], err);
-	for (size_t i = 0; i < 2 && rc == 0; i++)
-		rc = expect_status(&inspection->init, &init_wants[i], err);
+	for (size_t i = 0; i < 4; i++)
+		four_times(numbers[i], texts[i]);
+	for (size_t i = 0; i < 4 && rc == 0; i++)
+		rc = expect_status(wants[i].subject, &wants[i].want, err);
 	if (rc == 0)
-		rc = evidence_add(inspection->evidence, "ids.guest", EVIDENCE_OBSERVED, err, "uid and gid %" PRIu32 " of the host", id);
+		rc = check_groups(inspection, ids, err);
+	if (rc == 0)
+		rc = evidence_add(inspection->evidence, "ids.guest", EVIDENCE_OBSERVED, err,
+		                  "uid %" PRIu32 " and gid %" PRIu32 " of the host", ids->guest_uid, ids->guest_gid);
 	if (rc == 0)
 		rc = evidence_add(inspection->evidence, "ids.groups", EVIDENCE_OBSERVED, err, "no supplementary group");
-	return rc < 0 ? rc : evidence_add(inspection->evidence, "ids.init", EVIDENCE_OBSERVED, err, "uid and gid %" PRIu32, base);
+	if (rc == 0)
+		rc = evidence_add(inspection->evidence, "ids.init", EVIDENCE_OBSERVED, err, "uid %" PRIu32 " and gid %" PRIu32, ids->init_uid,
+		                  ids->init_gid);
+	return rc < 0 ? rc : tell_owner(inspection, err);
 }
 
 static int check_capabilities(struct inspection *inspection, struct err *err)

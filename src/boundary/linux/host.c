@@ -68,20 +68,25 @@ bool controller_always_used(enum controller controller)
 	return controller != CONTROLLER_CPU && controller != CONTROLLER_CPUSET;
 }
 
-static void note_mount(struct host *host, const char *mount, const char *type, const char *options)
+struct mount {
+	const char *root, *point, *type, *options;
+};
+
+static void note_mount(struct host *host, const struct mount *mount)
 {
-	if (strcmp(type, "cgroup2") == 0 && !host->unified) {
-		host->unified = true;
-		set_mount(host->unified_mount, mount);
+	if (strcmp(mount->type, "cgroup2") == 0 && !host->unified) {
+		set_mount(host->unified_mount, mount->point);
+		set_mount(host->unified_root, mount->root);
 		host->unified = host->unified_mount[0] != '\0';
 	}
-	if (strcmp(type, "cgroup") != 0)
+	if (strcmp(mount->type, "cgroup") != 0)
 		return;
 	for (int i = 0; i < CONTROLLER_COUNT; i++) {
 		struct host_controller *controller = &host->controllers[i];
-		if (controller->present || !controller_in_list(options, (enum controller)i))
+		if (controller->present || !controller_in_list(mount->options, (enum controller)i))
 			continue;
-		set_mount(controller->mount, mount);
+		set_mount(controller->mount, mount->point);
+		set_mount(controller->root, mount->root);
 		controller->present = controller->mount[0] != '\0';
 	}
 }
@@ -101,7 +106,7 @@ static void read_mount_line(struct host *host, char *line)
 	char *source = strtok_r(NULL, " ", &save);
 	char *options = strtok_r(NULL, " ", &save);
 	if (fields[4] && type && source && options)
-		note_mount(host, fields[4], type, options);
+		note_mount(host, &(struct mount){fields[3], fields[4], type, options});
 }
 
 /* A controller that no v1 hierarchy has is v2's, if v2 lists it. cpuacct is part of v2's cpu.stat, always. */
@@ -119,6 +124,7 @@ static void read_unified_controllers(struct host *host)
 			continue;
 		controller->present = controller->v2 = true;
 		memcpy(controller->mount, host->unified_mount, sizeof(controller->mount));
+		memcpy(controller->root, host->unified_root, sizeof(controller->root));
 	}
 }
 
@@ -138,7 +144,7 @@ static int read_hierarchies(struct host *host, struct err *err)
 	return 0;
 }
 
-static int read_namespaces(struct host *host, struct err *err)
+int host_read_namespaces(ino_t ret[static NS_COUNT], struct err *err)
 {
 	for (int i = 0; i < NS_COUNT; i++) {
 		char path[64];
@@ -146,7 +152,7 @@ static int read_namespaces(struct host *host, struct err *err)
 		snprintf(path, sizeof(path), "/proc/self/ns/%s", namespace_name(i));
 		if (stat(path, &status) != 0)
 			return err_sys(err, errno, "%s", path);
-		host->namespaces[i] = status.st_ino;
+		ret[i] = status.st_ino;
 	}
 	return 0;
 }
@@ -177,7 +183,7 @@ int host_read(struct host *ret, struct err *err)
 		return rc;
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	host.landlock_abi = abi > 0 ? (int)abi : 0;
-	if ((rc = read_hierarchies(&host, err)) < 0 || (rc = read_namespaces(&host, err)) < 0)
+	if ((rc = read_hierarchies(&host, err)) < 0 || (rc = host_read_namespaces(host.namespaces, err)) < 0)
 		return rc;
 	host.memory_peak = host.controllers[CONTROLLER_MEMORY].present; /* since 5.19; v1 has max_usage_in_bytes */
 	*ret = host;

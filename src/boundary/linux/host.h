@@ -18,6 +18,7 @@ enum controller { CONTROLLER_MEMORY, CONTROLLER_PIDS, CONTROLLER_CPU, CONTROLLER
 struct host_controller {
 	bool present, v2;
 	char mount[HOST_MOUNT_MAX]; /* of its hierarchy */
+	char root[HOST_MOUNT_MAX];  /* which group of it the mount shows: "/" but in some containers */
 };
 
 enum { NS_USER, NS_MNT, NS_PID, NS_NET, NS_IPC, NS_UTS, NS_CGROUP, NS_COUNT };
@@ -26,7 +27,7 @@ struct host {
 	int kernel;                     /* major * 1000 + minor */
 	int landlock_abi;               /* 0: none */
 	bool unified;                   /* a v2 hierarchy is mounted */
-	char unified_mount[HOST_MOUNT_MAX];
+	char unified_mount[HOST_MOUNT_MAX], unified_root[HOST_MOUNT_MAX];
 	struct host_controller controllers[CONTROLLER_COUNT];
 	bool memory_peak;               /* a group of the controller has a peak counter */
 	ino_t namespaces[NS_COUNT];     /* our own */
@@ -38,6 +39,9 @@ int host_read(struct host *ret, struct err *err);
 
 /* Do groups of the pids controller count their peak? Looks at one that is there; false when there is none. */
 bool host_has_pids_peak(const struct host *host);
+
+/* Which namespaces this process is in now. */
+int host_read_namespaces(ino_t ret[static NS_COUNT], struct err *err);
 
 const char *controller_name(enum controller controller); /* "memory", … */
 bool controller_in_list(const char *list, enum controller controller); /* words with blanks or commas between them */

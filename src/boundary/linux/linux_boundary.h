@@ -11,6 +11,7 @@
 #include "boundary/linux/host.h"
 #include "boundary/linux/ids.h"
 #include "boundary/linux/linux.h"
+#include "boundary/linux/place.h"
 #include "boundary/linux/view.h"
 #include "init/setup.h"
 
@@ -31,7 +32,13 @@ struct linux_sigaction {
 struct linux_provider {
 	struct boundary_provider base;
 	struct host host;
-	char *cgroup_parent;
+	char *cgroup_parent, *runtime_dir; /* NULL: not given */
+	pid_t caller;
+	struct place place;
+	bool placed;
+	struct ids_source ids;
+	ino_t apart[NS_COUNT]; /* an ordinary user's worker: the namespaces that it made for itself; 0: not yet */
+	struct err entering;   /* what kept it from that */
 	int init;    /* guest init's program, O_PATH */
 	int wake_fd; /* borrowed */
 	int null;    /* /dev/null, read-only: a closed stdin */
@@ -39,7 +46,7 @@ struct linux_provider {
 		struct view base;
 		int network;
 	} spare;
-	int own_network;          /* our own network namespace, to come back to */
+	int own_network;          /* the network namespace that we are in, to come back to */
 	uint64_t ignored_signals; /* by us, when the provider was made: bit n - 1 is signal n */
 };
 
@@ -76,8 +83,18 @@ struct linux_boundary {
 /* boundary.c: the vtable. */
 int linux_boundary_open(struct linux_provider *provider, struct boundary **ret, struct err *err);
 
+/* provider.c: where the groups go, found once. */
+int linux_place(struct linux_provider *provider, struct err *err);
+
+int linux_acquire_ids(const struct linux_provider *provider, uint32_t start, struct ids *ret, struct err *err);
+
+/* namespace.c. Before the first mount or network is made: nothing to do for root. ERR_UNSUPPORTED names the setting that is in the way. */
+int linux_enter_namespace(struct linux_provider *provider, struct err *err);
+/* The error of a call that only a user namespace's capabilities allow. */
+int linux_userns_failed(int error, const char *step, struct err *err);
+
 /* require.c. ERR_UNENFORCEABLE names the property that is not there. */
-int linux_check_require(const struct host *host, const struct plan *plan, struct err *err);
+int linux_check_require(const struct linux_provider *provider, const struct plan *plan, struct err *err);
 
 /* spare.c: what does not depend on a plan, taken from what was made ahead, or made now. */
 void linux_spare_make(struct linux_provider *provider);

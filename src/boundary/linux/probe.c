@@ -10,11 +10,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/fd.h"
+#include "boundary/linux/userns.h"
+
+enum { OFFERED_MAX = 512 };
 
 struct report {
 	boundary_probe_fn line;
@@ -54,22 +59,46 @@ static void probe_controllers(const struct linux_provider *provider, struct repo
 	}
 }
 
-/* The parent in the unified hierarchy must be offered the controllers that no v1 hierarchy has. */
-static void probe_delegation(const struct linux_provider *provider, struct report *report)
+/* The controllers that a group below the parent would have: those of the parent, or, where it is yet to be made, those that the group above
+ * gives on. */
+static void read_offered(const struct linux_provider *provider, char text[static OFFERED_MAX])
 {
-	char path[CGROUP_PATH_MAX], text[512] = "";
-	if (!provider->host.unified)
+	char group[PLACE_PARENT_MAX], path[CGROUP_PATH_MAX];
+	memcpy(group, provider->place.parent, sizeof(group));
+	snprintf(path, sizeof(path), "%s/%s/cgroup.controllers", provider->host.unified_mount, group);
+	if (fd_read_text(AT_FDCWD, path, text, OFFERED_MAX) >= 0)
 		return;
-	snprintf(path, sizeof(path), "%s/cgroup.subtree_control", provider->host.unified_mount);
-	fd_read_text(AT_FDCWD, path, text, sizeof(text));
+	char *slash = strrchr(group, '/');
+	*(slash ? slash : group) = '\0';
+	snprintf(path, sizeof(path), "%s/%s/cgroup.subtree_control", provider->host.unified_mount, group);
+	if (fd_read_text(AT_FDCWD, path, text, OFFERED_MAX) < 0)
+		text[0] = '\0';
+}
+
+/* Where boundaries get their groups, and whether that is offered the controllers that no v1 hierarchy has. */
+static void probe_place(struct linux_provider *provider, struct report *report)
+{
+	char offered[OFFERED_MAX] = "";
+	struct err err = ERR_INIT;
+	BUF_AUTO struct buf advice = BUF_INIT(PROBE_REMEDY_MAX);
+	bool placed = linux_place(provider, &err) == 0;
+	if (!placed) {
+		place_advise(&provider->host, provider->caller, &advice, NULL);
+		err.text[strcspn(err.text, ";")] = '\0'; /* the advice stands behind it, and is the remedy here */
+	}
+	struct probe_line line = begin("cgroup.parent", true, placed, advice.data ? advice.data : "");
+	say(report, &line, "%s%s", placed ? "/" : "", placed ? provider->place.parent : err.text);
+	if (!placed || !provider->host.unified)
+		return;
+	read_offered(provider, offered);
 	for (int i = 0; i < CONTROLLER_COUNT; i++) {
 		const char *name = controller_name((enum controller)i);
 		if (!provider->host.controllers[i].v2 || i == CONTROLLER_CPUACCT)
 			continue;
-		struct probe_line line = begin("cgroup.delegation", controller_always_used((enum controller)i),
-		                               controller_in_list(text, (enum controller)i),
-		                               "enable it: write +CONTROLLER to cgroup.subtree_control of the root group");
-		say(report, &line, "%s in cgroup.subtree_control of the root group", name);
+		line = begin("cgroup.delegation", controller_always_used((enum controller)i),
+		             controller_in_list(offered, (enum controller)i),
+		             "enable it: write +CONTROLLER to cgroup.subtree_control of the groups above");
+		say(report, &line, "%s for groups below /%s", name, provider->place.parent);
 	}
 }
 
@@ -90,20 +119,26 @@ static void probe_memory_and_swap(const struct linux_provider *provider, struct 
 	say(report, &line, "memory.swap.max, checked by each run");
 }
 
-/* Tried for real in a child: every namespace that a boundary has. */
+/* Tried for real in a child: every namespace that a boundary has, and a call that needs the capabilities in it. */
 static void probe_namespaces(struct report *report)
 {
 	int status = -1;
+	char remedy[PROBE_REMEDY_MAX] = "see user_namespaces(7)";
 	pid_t child = fork();
-	if (child == 0)
-		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) == 0
-		      ? 0 : errno);
+	if (child == 0) {
+		bool made = unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
+		                    CLONE_NEWCGROUP) == 0;
+		_exit(made && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 ? 0 : errno);
+	}
 	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	bool holds = child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-	struct probe_line line = begin("namespaces", true, holds,
-	        "raise user.max_user_namespaces; allow unprivileged user namespaces in AppArmor or kernel.unprivileged_userns_clone");
-	say(report, &line, "%s", holds ? "user, mnt, pid, net, ipc, uts, cgroup" : strerror(WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN));
+	const struct userns_restriction *restriction = holds ? NULL : userns_restriction();
+	if (restriction)
+		snprintf(remedy, sizeof(remedy), "as root: sysctl -w %s=%s", restriction->setting, restriction->value);
+	struct probe_line line = begin("namespaces", true, holds, remedy);
+	say(report, &line, "%s", holds ? "user, mnt, pid, net, ipc, uts, cgroup" : restriction ? restriction->reason :
+	    strerror(WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN));
 }
 
 static void probe_kernel(const struct linux_provider *provider, struct report *report)
@@ -128,13 +163,24 @@ static void probe_kernel(const struct linux_provider *provider, struct report *r
 	say(report, &landlock, "ABI %d", host->landlock_abi);
 }
 
-static void probe_ids(struct report *report)
+/* Without a range everything is enforced still, but guest, init and caller are one user of the kernel. */
+static void probe_ids(const struct linux_provider *provider, struct report *report)
 {
+	static const char *const kinds[] = {
+		[IDS_RANGES_OF_ROOT] = "a range of user ids is free",
+		[IDS_SUBORDINATE] = "two of the range in /etc/subuid and /etc/subgid are free",
+		[IDS_CALLERS_OWN] = "a guest is the caller's own user of the kernel",
+	};
 	struct ids ids = {.lock = -1};
 	struct err err = ERR_INIT;
-	int rc = ids_acquire(0, &ids, &err);
-	struct probe_line line = begin("ids", true, rc == 0, "make /run/caisson writable for root");
-	say(report, &line, "%s", rc == 0 ? "a range of user ids is free" : err.text);
+	int rc = linux_acquire_ids(provider, 0, &ids, &err);
+	struct probe_line line = begin("ids", true, rc == 0, "make its directory writable for us alone");
+	if (rc == 0 && provider->ids.kind == IDS_CALLERS_OWN) {
+		line.result = PROBE_DEGRADED;
+		snprintf(line.remedy, sizeof(line.remedy),
+		         "install " IDS_UID_HELPER " and " IDS_GID_HELPER " (package uidmap), and as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 with the user's name");
+	}
+	say(report, &line, "%s", rc == 0 ? kinds[provider->ids.kind] : err.text);
 	ids_release(&ids);
 }
 
@@ -144,9 +190,9 @@ int linux_probe(struct linux_provider *provider, boundary_probe_fn line, void *c
 	(void)err; /* what cannot be read is a line, not a failure */
 	probe_kernel(provider, &report);
 	probe_controllers(provider, &report);
-	probe_delegation(provider, &report);
+	probe_place(provider, &report);
 	probe_memory_and_swap(provider, &report);
 	probe_namespaces(&report);
-	probe_ids(&report);
+	probe_ids(provider, &report);
 	return report.stopped;
 }

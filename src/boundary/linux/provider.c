@@ -13,11 +13,26 @@
 #include "base/fault.h"
 #include "base/fd.h"
 
-static const char default_parent[] = "caisson";
+int linux_place(struct linux_provider *provider, struct err *err)
+{
+	if (provider->placed)
+		return 0;
+	int rc = place_find(&provider->host, provider->cgroup_parent, provider->caller, &provider->place, err);
+	provider->placed = rc == 0;
+	return rc;
+}
+
+int linux_acquire_ids(const struct linux_provider *provider, uint32_t start, struct ids *ret, struct err *err)
+{
+	const char *dir = provider->runtime_dir ? provider->runtime_dir : IDS_RUN_DIR;
+	int rc = ids_acquire(&provider->ids, dir, start, ret, err);
+	return rc < 0 ? err_context(err, rc, "ids") : 0;
+}
 
 static int open_boundary(void *context, struct boundary **ret, struct err *err)
 {
-	return linux_boundary_open(context, ret, err);
+	int rc = linux_place(context, err);
+	return rc < 0 ? rc : linux_boundary_open(context, ret, err);
 }
 
 static int recover(void *context, const struct boundary_identity *identity, int64_t cleanup_ms, int *survivors, struct err *err)
@@ -31,9 +46,7 @@ static int recover(void *context, const struct boundary_identity *identity, int6
 		return err_set(err, ERR_FOREIGN, "not an identity of ours: %s.%s", identity->ledger_id, identity->boundary_id);
 	snprintf(name, sizeof(name), "%s.%s", identity->ledger_id, identity->boundary_id);
 	int64_t deadline_ns = clock_mono_ns() + cleanup_ms * NS_PER_MS;
-	rc = cgroups_destroy(&provider->host, provider->cgroup_parent, name, deadline_ns, &count, err);
-	if (rc == 0)
-		rc = cgroups_verify_absent(&provider->host, provider->cgroup_parent, name, err);
+	rc = cgroups_destroy_anywhere(&provider->host, name, deadline_ns, &count, err);
 	if (rc == 0 && survivors)
 		*survivors = count;
 	return rc;
@@ -42,7 +55,7 @@ static int recover(void *context, const struct boundary_identity *identity, int6
 static int enumerate(void *context, const char *ledger_id, boundary_found_fn found, void *found_context, struct err *err)
 {
 	struct linux_provider *provider = context;
-	return cgroups_enumerate(&provider->host, provider->cgroup_parent, ledger_id, found, found_context, err);
+	return cgroups_enumerate(&provider->host, ledger_id, found, found_context, err);
 }
 
 static void ahead(void *context)
@@ -64,12 +77,6 @@ static const struct boundary_provider_ops ops = {
 	.probe = probe,
 };
 
-/* A relative path without "..", so that every group lies below its hierarchy's mount. */
-static bool sane_parent(const char *parent)
-{
-	return parent[0] != '\0' && parent[0] != '/' && !strstr(parent, "..") && strlen(parent) < CGROUP_PATH_MAX - HOST_MOUNT_MAX - 1;
-}
-
 /* By the system call itself: the library hides two signals of its own, which posix_spawn(3) leaves ignored in its children. */
 static uint64_t read_ignored_signals(void)
 {
@@ -84,11 +91,9 @@ static uint64_t read_ignored_signals(void)
 
 static int fill(struct linux_provider *provider, const struct linux_options *options, struct err *err)
 {
-	const char *parent = options->cgroup_parent ? options->cgroup_parent : default_parent;
-	if (!sane_parent(parent))
-		return err_set(err, ERR_INVALID, "cgroup parent %s: must be a relative path without ..", parent);
-	provider->cgroup_parent = strdup(parent);
-	if (!provider->cgroup_parent)
+	provider->caller = options->caller;
+	if ((options->cgroup_parent && !(provider->cgroup_parent = strdup(options->cgroup_parent))) ||
+	    (options->runtime_dir && !(provider->runtime_dir = strdup(options->runtime_dir))))
 		return err_set(err, ERR_NO_MEMORY, "provider");
 	FD_AUTO int init = open(options->init_path, O_PATH | O_CLOEXEC);
 	/* Above the numbers that the child moves init's own descriptors to: it executes this one after that. */
@@ -99,13 +104,12 @@ static int fill(struct linux_provider *provider, const struct linux_options *opt
 	if (provider->null < 0)
 		return err_sys(err, errno, "/dev/null");
 	provider->ignored_signals = read_ignored_signals();
-	return host_read(&provider->host, err);
+	int rc = ids_find_source(&provider->ids, err);
+	return rc < 0 ? rc : host_read(&provider->host, err);
 }
 
 int linux_provider_new(const struct linux_options *options, struct boundary_provider **ret, struct err *err)
 {
-	if (geteuid() != 0)
-		return err_set(err, ERR_UNSUPPORTED, "profile linux needs root in this version");
 	struct linux_provider *provider = calloc(1, sizeof(*provider));
 	if (!provider)
 		return err_set(err, ERR_NO_MEMORY, "provider");
@@ -130,5 +134,6 @@ void linux_provider_free(struct boundary_provider *base)
 	fd_close(&provider->init);
 	fd_close(&provider->null);
 	free(provider->cgroup_parent);
+	free(provider->runtime_dir);
 	free(provider);
 }

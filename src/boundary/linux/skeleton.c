@@ -20,7 +20,7 @@ static const char *const directories[] = {"box", "tmp", "out", "proc", "dev", "d
 static const struct {
 	const char *name;
 	unsigned minor;
-} devices[] = {{"dev/null", 3}, {"dev/zero", 5}, {"dev/full", 7}, {"dev/random", 8}, {"dev/urandom", 9}}; /* major 1: devices.txt */
+} devices[SKELETON_DEVICES] = {{"dev/null", 3}, {"dev/zero", 5}, {"dev/full", 7}, {"dev/random", 8}, {"dev/urandom", 9}}; /* major 1: devices.txt */
 
 static const struct {
 	const char *path, *target;
@@ -60,13 +60,18 @@ static int make_etc(int root, struct err *err)
 	return skeleton_link(root, "etc/localtime", "/usr/share/zoneinfo/Etc/UTC", err);
 }
 
+const char *skeleton_device(size_t index)
+{
+	return devices[index].name;
+}
+
 /* The worker's umask is 0 by contract of the boundary, so that modes are exact. */
-int skeleton_make(int root, bool with_etc, struct err *err)
+int skeleton_make(int root, bool with_etc, bool with_nodes, struct err *err)
 {
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
 		if (mkdirat(root, directories[i], 0755) != 0)
 			return err_sys(err, errno, "/%s", directories[i]);
-	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+	for (size_t i = 0; with_nodes && i < SKELETON_DEVICES; i++)
 		if (mknodat(root, devices[i].name, S_IFCHR | 0666, makedev(1, devices[i].minor)) != 0 ||
 		    fchmodat(root, devices[i].name, 0666, 0) != 0)
 			return err_sys(err, errno, "/%s", devices[i].name);

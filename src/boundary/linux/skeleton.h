@@ -2,11 +2,16 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/error.h"
 
-/* Directories, /dev with its nodes and links, and, for the host's view, the guest's own /etc. */
-int skeleton_make(int root, bool with_etc, struct err *err);
+/* Device nodes of every guest: paths without a leading slash. */
+enum { SKELETON_DEVICES = 5 };
+const char *skeleton_device(size_t index);
+
+/* Directories, /dev with its links and, if asked for, its nodes, and, for the host's view, the guest's own /etc. */
+int skeleton_make(int root, bool with_etc, bool with_nodes, struct err *err);
 
 /* A mount point (directory or empty file) at `path`, its parents made as needed. What is there already and fits is kept. */
 int skeleton_place(int root, const char *path, bool directory, struct err *err);

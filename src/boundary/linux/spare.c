@@ -1,8 +1,8 @@
 /* spare.c - pieces of a boundary that do not depend on a plan, made ahead while the worker has nothing else to do.
  *
  * A new network namespace is the dearest part of a clone (facts: 0.4 of 1.2 ms), the base view the dearest part of prepare. Both are
- * descriptors of this process alone and gone with it; each is used by one boundary and never again. The namespace belongs to the host's
- * user namespace, so that nobody in the guest's has any capability over it. */
+ * descriptors of this process alone and gone with it; each is used by one boundary and never again. The namespace belongs to the worker's
+ * user namespace (the host's, or that of namespace.c), so that nobody in the guest's has any capability over it. */
 #include "boundary/linux/linux_boundary.h"
 
 #include <errno.h>
@@ -47,6 +47,8 @@ static int make_network(struct linux_provider *provider, struct err *err)
 void linux_spare_make(struct linux_provider *provider)
 {
 	/* A failure is not one yet: whoever needs the piece tries again and reports. */
+	if (linux_enter_namespace(provider, NULL) < 0)
+		return;
 	if (provider->spare.network < 0) {
 		int fd = make_network(provider, NULL);
 		provider->spare.network = fd < 0 ? -1 : fd;

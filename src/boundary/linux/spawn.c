@@ -119,10 +119,14 @@ static int64_t longest_grace_ms(const struct plan_limits *limits)
 static void fill_setup(const struct linux_boundary *boundary, const struct handover *handover, struct init_setup *setup)
 {
 	const struct plan_limits *limits = &boundary->spec.plan->limits;
+	bool shared = ids_shared(&boundary->ids);
 	*setup = (struct init_setup){
 		.magic = INIT_SETUP_MAGIC,
 		.guest_uid = IDS_GUEST,
 		.guest_gid = IDS_GUEST,
+		.init_uid = shared ? IDS_GUEST : IDS_INIT,
+		.init_gid = shared ? IDS_GUEST : IDS_INIT,
+		.keep_groups = shared,
 		.deadline_ms = limits->wall_ms + longest_grace_ms(limits) + LINUX_INIT_GRACE_MS,
 		.open_files = (uint64_t)limits->open_files,
 		.stack_bytes = (uint64_t)limits->stack_bytes,
@@ -339,7 +343,7 @@ static int clone_init(struct linux_boundary *boundary, const struct handover *ha
 	if (setns(boundary->provider->own_network, CLONE_NEWNET) != 0)
 		return err_sys(err, errno, "return to our network namespace");
 	if (pid < 0)
-		return err_sys(err, error, "clone3 with new namespaces");
+		return linux_userns_failed(error, "clone3 with new namespaces", err);
 	boundary->init_pid = (pid_t)pid;
 	boundary->init_pidfd = pidfd;
 	return 0;

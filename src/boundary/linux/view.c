@@ -30,7 +30,7 @@
 
 void view_init(struct view *view)
 {
-	*view = (struct view){.work = -1, .out = -1};
+	*view = (struct view){.work = -1, .out = -1, .bound = geteuid() != 0};
 }
 
 void view_close_mounts(struct view *view)
@@ -75,6 +75,9 @@ struct tmpfs {
 	const char *size, *inodes, *mode;
 	uint32_t uid, gid;
 };
+
+/* A file system that the guest does not own is ours. */
+#define OURS geteuid(), getegid()
 
 static int make_tmpfs(const struct tmpfs *options, unsigned attributes, struct err *err)
 {
@@ -184,17 +187,17 @@ static int add_work(struct view *view, const struct plan *plan, const struct ids
 {
 	static const struct { const char *path; mode_t mode; } parts[] = {{"box", 0755}, {"tmp", 01777}, {"dev/shm", 01777}};
 	char size[24], inodes[24];
-	uint32_t owner = ids->base + IDS_GUEST;
 	snprintf(size, sizeof(size), "%" PRId64, plan->limits.work_bytes);
 	snprintf(inodes, sizeof(inodes), "%" PRId64, plan->limits.work_inodes);
-	view->work = make_tmpfs(&(struct tmpfs){size, inodes, "0755", 0, 0}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	view->work = make_tmpfs(&(struct tmpfs){size, inodes, "0755", OURS}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
 	if (view->work < 0)
 		return view->work;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		int rc = skeleton_place(view->work, parts[i].path, true, err);
 		if (rc < 0)
 			return err_context(err, rc, "work space");
-		if (fchownat(view->work, parts[i].path, owner, owner, 0) != 0 || fchmodat(view->work, parts[i].path, parts[i].mode, 0) != 0)
+		if (fchownat(view->work, parts[i].path, ids->guest_uid, ids->guest_gid, 0) != 0 ||
+		    fchmodat(view->work, parts[i].path, parts[i].mode, 0) != 0)
 			return err_sys(err, errno, "work space: %s", parts[i].path);
 		if ((rc = add_mount(view, -1, parts[i].path, VIEW_NO_DEVICES, err)) < 0)
 			return rc;
@@ -205,14 +208,31 @@ static int add_work(struct view *view, const struct plan *plan, const struct ids
 static int add_out(struct view *view, const struct plan *plan, const struct ids *ids, struct err *err)
 {
 	char size[24], inodes[24];
-	uint32_t owner = ids->base + IDS_GUEST;
 	snprintf(size, sizeof(size), "%" PRId64, plan->limits.out_bytes);
 	snprintf(inodes, sizeof(inodes), "%" PRId64, plan->limits.out_inodes);
-	view->out = make_tmpfs(&(struct tmpfs){size, inodes, "0755", owner, owner}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	const struct tmpfs options = {size, inodes, "0755", ids->guest_uid, ids->guest_gid};
+	view->out = make_tmpfs(&options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
 	if (view->out < 0)
 		return view->out;
 	int fd = fcntl(view->out, F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? err_sys(err, errno, "output space") : add_mount(view, fd, "out", VIEW_NO_DEVICES, err);
+}
+
+int view_reopen(int fd, struct err *err)
+{
+	char link[64], path[PATH_MAX];
+	struct stat is, should;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t length = readlink(link, path, sizeof(path) - 1);
+	if (length < 0 || fstat(fd, &should) != 0)
+		return err_sys(err, errno, "%s", link);
+	path[length] = '\0';
+	FD_AUTO int again = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (again < 0 || fstat(again, &is) != 0)
+		return err_sys(err, errno, "%s", path);
+	if (is.st_dev != should.st_dev || is.st_ino != should.st_ino)
+		return err_set(err, ERR_DAMAGED, "%s: something else is there now", path);
+	return fd_take(&again);
 }
 
 /* Sealed inputs lie in the store; a place is made for each in the work space, owned by root so that the guest cannot move it away.
@@ -231,13 +251,28 @@ static int add_input(struct view *view, const struct plan_input *input, struct s
 	if ((rc = skeleton_place(view->work, input->target + 1, tree, err)) < 0)
 		return err_context(err, rc, "input %s", input->target);
 	unsigned flags = VIEW_READ_ONLY | VIEW_NO_DEVICES | (input->mode & 0111 ? 0 : VIEW_NO_EXEC);
-	return add_clone(view, object, "", input->target + 1, flags, err);
+	FD_AUTO int again = view->bound ? view_reopen(object, err) : fd_take(&object);
+	return again < 0 ? err_context(err, again, "input %s", input->target) : add_clone(view, again, "", input->target + 1, flags, err);
+}
+
+/* Device nodes cannot be made in a user namespace. */
+static int bind_devices(struct view *view, int skeleton, struct err *err)
+{
+	FD_AUTO int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int rc = root < 0 ? err_sys(err, errno, "/") : 0;
+	for (size_t i = 0; i < SKELETON_DEVICES && rc == 0; i++) {
+		const char *path = skeleton_device(i);
+		rc = skeleton_place(skeleton, path, false, err);
+		if (rc == 0)
+			rc = add_clone(view, root, path, path, VIEW_READ_ONLY | VIEW_NO_EXEC, err);
+	}
+	return rc;
 }
 
 static int make_root(struct view *view, bool with_etc, struct err *err)
 {
 	struct stat status;
-	int root = make_tmpfs(&(struct tmpfs){"1m", "512", "0755", 0, 0}, MOUNT_ATTR_NOSUID, err);
+	int root = make_tmpfs(&(struct tmpfs){"1m", "512", "0755", OURS}, MOUNT_ATTR_NOSUID, err);
 	if (root < 0)
 		return root;
 	int rc = add_mount(view, root, "", VIEW_READ_ONLY, err);
@@ -247,7 +282,8 @@ static int make_root(struct view *view, bool with_etc, struct err *err)
 		return err_sys(err, errno, "root");
 	view->root_dev = status.st_dev;
 	view->root_ino = status.st_ino;
-	return skeleton_make(root, with_etc, err);
+	rc = skeleton_make(root, with_etc, !view->bound, err);
+	return rc == 0 && view->bound ? bind_devices(view, root, err) : rc;
 }
 
 static int make_root_read_only(struct view *view, struct err *err)

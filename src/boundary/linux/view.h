@@ -30,11 +30,13 @@ struct view_mount {
 struct view {
 	struct view_mount *mounts; /* the root first, parents before children */
 	size_t count, capacity;
+	bool bound;                /* of an ordinary user: device nodes are the host's, bound, and inputs are found again by path */
 	int work, out;             /* the two writable file systems, for the space_full check; -1 */
 	dev_t root_dev;
 	ino_t root_ino;
 };
 
+/* For this process's user: see `bound`. */
 void view_init(struct view *view);
 void view_done(struct view *view);
 /* Closes the mounts, keeping what enroll compares with. */
@@ -46,6 +48,9 @@ int view_make_host_base(struct view *view, const char *const *base, struct err *
 /* Makes everything but /proc. A view that has its base already must have been made for this plan's. Input digests are checked here;
  * ERR_DAMAGED names the target whose bytes do not match. */
 int view_make(struct view *view, const struct plan *plan, struct store *store, const struct ids *ids, struct err *err);
+
+/* The same file or directory as fd, O_PATH, by its path in the mount namespace that we are in now: what another shows cannot be cloned. */
+int view_reopen(int fd, struct err *err);
 
 /* Was the work or output space found without a free block or inode? */
 bool view_space_full(const struct view *view);

@@ -127,6 +127,11 @@ const size_t filter_group_count = sizeof(filter_groups) / sizeof(filter_groups[0
 	{                                                                                                                          \
 		(arg), SCMP_CMP_MASKED_EQ, (flags), 0                                                                              \
 	}
+/* All 64 bits: "the same value with bit 32 set" is another one, and refused with the others. */
+#define IS_NOT(arg, value)                                                                                                         \
+	{                                                                                                                          \
+		(arg), SCMP_CMP_NE, (value), 0                                                                                     \
+	}
 #define IS_NULL(arg)                                                                                                               \
 	{                                                                                                                          \
 		(arg), SCMP_CMP_EQ, 0, 0                                                                                           \
@@ -163,6 +168,9 @@ const struct filter_condition filter_conditions[] = {
 	{FILTER_IGNORE, "prlimit64", 3, {IS(1, RLIMIT_CORE), IS_NOT_NULL(2), IS_NULL(3)}},
 	{FILTER_REFUSE, "prlimit64", 3, {IS(1, RLIMIT_CORE), IS_NOT_NULL(2), IS_NOT_NULL(3)}},
 
+	/* Guest init, which an ordinary user's guest shares its uid with: it could be given limits that it dies of. */
+	{FILTER_REFUSE, "prlimit64", 3, {IS(0, 1), IS_NOT(1, RLIMIT_CORE), IS_NOT_NULL(2)}},
+
 	/* Reading the persona, the plain one, and fixed addresses (ThreadSanitizer starts itself again with them). The rest
 	 * emulates other systems and older kernels. */
 	{FILTER_ALLOW, "personality", 1, {IS(0, 0xffffffff)}},
@@ -171,7 +179,7 @@ const struct filter_condition filter_conditions[] = {
 
 	/* LeakSanitizer, part of each AddressSanitizer build, stops the threads of its own process and reads their registers at
 	 * exit. No request that writes, steps or traces calls; and whom one may attach to is the kernel's to say: neither guest
-	 * init (another uid, not dumpable) nor anything of another run. */
+	 * init (not dumpable, and mostly another uid) nor anything of another run. */
 	{FILTER_ALLOW, "ptrace", 1, {IS(0, PTRACE_ATTACH)}},
 	{FILTER_ALLOW, "ptrace", 1, {IS(0, PTRACE_DETACH)}},
 	{FILTER_ALLOW, "ptrace", 1, {IS(0, PTRACE_CONT)}},
