@@ -242,14 +242,17 @@ static int limit_pin(struct cgroups *groups, const struct cpu_list *list, struct
 {
 	char pin[CPU_LIST_TEXT_SIZE];
 	int group = cgroups_of(groups, CONTROLLER_CPUSET);
+	bool v2 = groups->host->controllers[CONTROLLER_CPUSET].v2;
 	cpu_list_format(list, pin);
-	int rc = groups->host->controllers[CONTROLLER_CPUSET].v2 ? 0 : give_memory_nodes(group, err);
+	int rc = v2 ? 0 : give_memory_nodes(group, err);
 	if (rc == 0)
 		rc = apply(groups, &(struct setting){CONTROLLER_CPUSET, "limit.pin", "cpuset.cpus", pin, pin}, evidence, err);
 	if (rc == 0)
 		rc = check_effective(groups, pin, err);
-	if (rc == 0 && OMITTED("pin") && fd_read_text(group, "../cpuset.cpus", pin, sizeof(pin)) >= 0)
-		fd_write_text(group, "cpuset.cpus", pin); /* as if somebody widened it now */
+	if (rc == 0 && OMITTED("pin")) { /* as if somebody widened it now */
+		fd_read_text(group, v2 ? "../cpuset.cpus.effective" : "../cpuset.cpus", pin, sizeof(pin));
+		fd_write_text(group, "cpuset.cpus", pin);
+	}
 	return rc;
 }
 
