@@ -10,8 +10,8 @@ SANITIZE = -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugopti
 
 .PHONY: all demo test bench check check-san fuzz install clean deps deps-test deps-bench deps-fuzz build-fault build-clang build-san
 
-# The program, guest init and the HTTP front, without the tests.
-PROGRAMS = src/cli/caisson src/init/caisson-init src/http/caisson-front
+# The program, guest init, the HTTP front and the keeper's client, without the tests.
+PROGRAMS = src/cli/caisson src/init/caisson-init src/http/caisson-front src/client/caisson-client
 
 all: build/build.ninja
 	ninja -C build $(PROGRAMS)

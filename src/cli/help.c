@@ -1,4 +1,5 @@
 /* help.c - `caisson help`, and the text of every --help. */
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -12,7 +13,8 @@ void help_overview(int fd)
 
 	buf_puts(&text, "Caisson runs a program in a verified boundary and seals a signed receipt of what happened.\n\n", NULL);
 	for (const struct command *const *command = command_table; *command; command++)
-		buf_printf(&text, NULL, "  caisson %-9s %s\n", (*command)->name, (*command)->summary);
+		buf_printf(&text, NULL, "  caisson %-9s %.*s\n", (*command)->name, (int)strcspn((*command)->summary, "\n"),
+		           (*command)->summary);
 	buf_puts(&text, "\ncaisson COMMAND --help says more. Exit status 125: Caisson itself could not do it.\n", NULL);
 	print_text(fd, &text);
 }

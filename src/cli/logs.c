@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/handover.h"
 #include "cli/object.h"
 #include "cli/wiring.h"
 #include "print/output.h"
@@ -43,6 +44,8 @@ static int run(struct options *options, struct err *err)
 	char run_id[ID_SIZE];
 	int result = require_operands(options, 1, "one run", err);
 
+	if (result == 0 && options->follow)
+		return handover_run("logs", options, err);
 	if (result == 0)
 		result = wiring_open_run(options->ledger, options->operands[0], &wiring, run_id, err);
 	if (result)
@@ -59,8 +62,10 @@ const struct command command_logs = {
 	.name = "logs",
 	.bit = FOR_LOGS,
 	.usage = "[options] RUN",
-	.summary = "Writes what a run wrote: each stream to its own, or one of them to standard output.",
+	.summary = "Writes what a run wrote: each stream to its own, or one of them to standard output.\n"
+		   "With -f that of a run of a keeper, until its end.",
 	.examples = "  caisson logs latest\n"
+		    "  caisson logs -f latest\n"
 		    "  caisson logs --stderr run-abcdefghijklmnop > errors.txt\n",
 	.run = run,
 };

@@ -30,6 +30,12 @@ static int set_older(struct options *options, const struct option_row *row, cons
 	return units_parse_time_ms(value, &options->older_ms, err);
 }
 
+static int set_patience(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	(void)row;
+	return units_parse_time_ms(value, &options->patience_ms, err);
+}
+
 static int set_max_bytes(struct options *options, const struct option_row *row, const char *value, struct err *err)
 {
 	(void)row;
@@ -109,32 +115,32 @@ static int draft_stdin(struct options *options, const struct option_row *row, co
 #define MEMBER(member) .offset = offsetof(struct options, member)
 
 const struct option_row option_table[] = {
-	{"memory", FOR_RUN, "SIZE", "memory, tmpfs included; 256M", draft_size, .path = "limits.memory_bytes"},
-	{"wall", FOR_RUN, "TIME", "wall-clock time; 10s", draft_time, .path = "limits.wall_ms"},
-	{"cpu", FOR_RUN, "TIME", "CPU time; wall x CPUs", draft_time, .path = "limits.cpu_ms"},
-	{"cpus", FOR_RUN, "N", "CPU bandwidth, such as 0.5; all", draft_word, .path = "limits.cpus"},
-	{"pin", FOR_RUN, "LIST", "the only CPUs to run on, such as 0,2-3; all", draft_word, .path = "limits.pin"},
-	{"pids", FOR_RUN, "N", "processes and threads; 64", draft_count, .path = "limits.pids"},
-	{"output", FOR_RUN, "SIZE", "each of stdout and stderr; 1M", draft_output, .path = "limits.stdout_bytes"},
-	{"on-overflow", FOR_RUN, "kill|truncate", "what more output does; kill", draft_word, .path = "limits.on_overflow"},
-	{"work", FOR_RUN, "SIZE", "space of /box and /tmp; 64M", draft_size, .path = "limits.work_bytes"},
-	{"scratch", FOR_RUN, "memory|disk", "where that space is; memory", draft_word, .path = "limits.scratch"},
-	{"stack", FOR_RUN, "SIZE", "stack, soft limit; 8M", draft_size, .path = "limits.stack_bytes"},
-	{"open-files", FOR_RUN, "N", "open files; 256", draft_count, .path = "limits.open_files"},
-	{"grace", FOR_RUN, "TIME", "between TERM and KILL of a cancellation; 2s", draft_time, .path = "cancel.grace_ms"},
-	{"stdin", FOR_RUN, "FILE|-", "copied in first; closed", draft_stdin, .path = "stdin"},
-	{"input", FOR_RUN, "SRC:DEST", "a file or directory copied in, read-only, below /box", draft_input, .path = "inputs"},
-	{"require-output", FOR_RUN, "NAME", "a file that must be in /out at the end, and not empty", draft_requirement,
+	{"memory", FOR_JOB, "SIZE", "memory, tmpfs included; 256M", draft_size, .path = "limits.memory_bytes"},
+	{"wall", FOR_JOB, "TIME", "wall-clock time; 10s", draft_time, .path = "limits.wall_ms"},
+	{"cpu", FOR_JOB, "TIME", "CPU time; wall x CPUs", draft_time, .path = "limits.cpu_ms"},
+	{"cpus", FOR_JOB, "N", "CPU bandwidth, such as 0.5; all", draft_word, .path = "limits.cpus"},
+	{"pin", FOR_JOB, "LIST", "the only CPUs to run on, such as 0,2-3; all", draft_word, .path = "limits.pin"},
+	{"pids", FOR_JOB, "N", "processes and threads; 64", draft_count, .path = "limits.pids"},
+	{"output", FOR_JOB, "SIZE", "each of stdout and stderr; 1M", draft_output, .path = "limits.stdout_bytes"},
+	{"on-overflow", FOR_JOB, "kill|truncate", "what more output does; kill", draft_word, .path = "limits.on_overflow"},
+	{"work", FOR_JOB, "SIZE", "space of /box and /tmp; 64M", draft_size, .path = "limits.work_bytes"},
+	{"scratch", FOR_JOB, "memory|disk", "where that space is; memory", draft_word, .path = "limits.scratch"},
+	{"stack", FOR_JOB, "SIZE", "stack, soft limit; 8M", draft_size, .path = "limits.stack_bytes"},
+	{"open-files", FOR_JOB, "N", "open files; 256", draft_count, .path = "limits.open_files"},
+	{"grace", FOR_JOB, "TIME", "between TERM and KILL of a cancellation; 2s", draft_time, .path = "cancel.grace_ms"},
+	{"stdin", FOR_JOB, "FILE|-", "copied in first; closed", draft_stdin, .path = "stdin"},
+	{"input", FOR_JOB, "SRC:DEST", "a file or directory copied in, read-only, below /box", draft_input, .path = "inputs"},
+	{"require-output", FOR_JOB, "NAME", "a file that must be in /out at the end, and not empty", draft_requirement,
          .path = "outputs.required"},
-	{"env", FOR_RUN, "NAME=VALUE", "environment; nothing is inherited", draft_pair, .path = "command.env"},
-	{"cwd", FOR_RUN, "DIR", "working directory; /box", draft_word, .path = "command.cwd"},
-	{"rootfs", FOR_RUN, "DIR", "root directory; a read-only view of the host's", draft_word, .path = "rootfs"},
-	{"retained-output", FOR_RUN, "fail|ignore", "a stream still held after main's exit; fail", draft_word,
+	{"env", FOR_JOB, "NAME=VALUE", "environment; nothing is inherited", draft_pair, .path = "command.env"},
+	{"cwd", FOR_JOB, "DIR", "working directory; /box", draft_word, .path = "command.cwd"},
+	{"rootfs", FOR_JOB, "DIR", "root directory; a read-only view of the host's", draft_word, .path = "rootfs"},
+	{"retained-output", FOR_JOB, "fail|ignore", "a stream still held after main's exit; fail", draft_word,
          .path = "retained_output"},
-	{"require", FOR_RUN, "NAME", "refuse without this protection, such as landlock>=3", draft_requirement, .path = "require"},
-	{"label", FOR_RUN, "NAME=VALUE", "kept with the run", draft_pair, .path = "labels"},
-	{"profile", FOR_RUN, "NAME", "kind of boundary; linux", draft_word, .path = "profile"},
-	{"manifest", FOR_RUN, "FILE|-", "take all of the above, and the command, from a manifest", set_text, MEMBER(manifest_file)},
+	{"require", FOR_JOB, "NAME", "refuse without this protection, such as landlock>=3", draft_requirement, .path = "require"},
+	{"label", FOR_JOB, "NAME=VALUE", "kept with the run", draft_pair, .path = "labels"},
+	{"profile", FOR_JOB, "NAME", "kind of boundary; linux", draft_word, .path = "profile"},
+	{"manifest", FOR_JOB, "FILE|-", "take all of the above, and the command, from a manifest", set_text, MEMBER(manifest_file)},
 	{"profile", FOR_DOCTOR, "NAME", "kind of boundary; linux", set_text, MEMBER(profile)},
 	{"cgroup-parent", FOR_RUN | FOR_RECOVER | FOR_DOCTOR, "PATH", "below which group runs get theirs; $CAISSON_CGROUP_PARENT", set_text,
          MEMBER(cgroup_parent)},
@@ -148,9 +154,14 @@ const struct option_row option_table[] = {
 	{"max-bytes", FOR_GC, "SIZE", "oldest first, until the store is no larger", set_max_bytes},
 	{"older", FOR_GC, "AGE", "only what was stored so long ago", set_older},
 	{"dry-run", FOR_RECOVER | FOR_GC, NULL, "only say what would be done", set_flag, MEMBER(dry_run)},
+	{"key", FOR_SUBMIT, "KEY", "the same key and manifest again are the same run", set_text, MEMBER(key)},
+	{"wait", FOR_SUBMIT, NULL, "wait for its end, as caisson wait does", set_flag, MEMBER(wait)},
+	{"follow", FOR_LOGS | FOR_EVENTS, NULL, "go on until the run's end; also -f", set_flag, MEMBER(follow)},
+	{"socket", FOR_CLIENT | FOR_LOGS, "PATH", "the keeper's; api.sock in the ledger's directory", set_text, MEMBER(socket)},
+	{"patience", FOR_CLIENT | FOR_LOGS, "TIME", "how long a keeper that restarts may be away; 60s", set_patience},
 	{"ledger", FOR_LEDGER, "DIR", "the ledger's directory; $CAISSON_LEDGER", set_text, MEMBER(ledger)},
-	{"quiet", FOR_RUN, NULL, "no line about a run that did not succeed", set_flag, MEMBER(quiet)},
-	{"summary", FOR_RUN, NULL, "always a line about the run; on a terminal its usage", set_flag, MEMBER(summary)},
+	{"quiet", FOR_OUTCOME, NULL, "no line about a run that did not succeed", set_flag, MEMBER(quiet)},
+	{"summary", FOR_OUTCOME, NULL, "always a line about the run; on a terminal its usage", set_flag, MEMBER(summary)},
 	{"json", FOR_ALL & ~FOR_LOGS & ~FOR_HELP & ~FOR_CAT & ~FOR_EXPORT, NULL, "one JSON document instead of text", set_flag, MEMBER(json)},
 	{"help", FOR_ALL, NULL, "this text", set_flag, MEMBER(help)},
 	{0},

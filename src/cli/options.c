@@ -37,6 +37,8 @@ static int read_option(unsigned command, char ***argv, struct options *options, 
 
 	if (strcmp(word, "-h") == 0)
 		row = find_row(command, "help", strlen("help"));
+	if (strcmp(word, "-f") == 0)
+		row = find_row(command, "follow", strlen("follow"));
 	if (!row)
 		return err_set(err, ERR_INVALID, "unknown option %s", word);
 	if (!row->value)
@@ -54,6 +56,7 @@ int options_parse(unsigned command, char **argv, struct options *ret, struct err
 	char **operand = argv;
 
 	ret->operands = argv;
+	ret->patience_ms = OPTIONS_PATIENCE_MS;
 	for (; *argv; argv++) {
 		bool is_option = (*argv)[0] == '-' && (*argv)[1];
 
@@ -64,7 +67,7 @@ int options_parse(unsigned command, char **argv, struct options *ret, struct err
 				return result;
 			continue;
 		}
-		if (is_option || command == FOR_RUN) {
+		if (is_option || (command & FOR_JOB)) {
 			/* Everything from here on is operands. */
 			for (argv += is_option; *argv; argv++)
 				*operand++ = *argv;

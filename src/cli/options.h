@@ -27,17 +27,31 @@ enum {
 	FOR_CAT = 1 << 12,
 	FOR_GC = 1 << 13,
 	FOR_FSCK = 1 << 14,
+	FOR_SUBMIT = 1 << 15,
+	FOR_WAIT = 1 << 16,
+	FOR_CANCEL = 1 << 17,
+	FOR_EVENTS = 1 << 18,
+	FOR_WORKERS = 1 << 19,
+	FOR_PS = 1 << 20,
+	FOR_JOB = FOR_RUN | FOR_SUBMIT, /* those with a command of the guest's */
+	FOR_OUTCOME = FOR_JOB | FOR_WAIT,
+	FOR_CLIENT = FOR_SUBMIT | FOR_WAIT | FOR_CANCEL | FOR_EVENTS | FOR_WORKERS | FOR_PS,
 	FOR_OUTPUTS = FOR_ARTIFACTS | FOR_EXPORT | FOR_CAT,
-	FOR_LEDGER = FOR_RUN | FOR_LIST | FOR_SHOW | FOR_LOGS | FOR_VERIFY | FOR_RECOVER | FOR_DOCTOR | FOR_OUTPUTS | FOR_GC | FOR_FSCK,
-	FOR_ALL = (1 << 15) - 1,
+	FOR_LEDGER = FOR_RUN | FOR_LIST | FOR_SHOW | FOR_LOGS | FOR_VERIFY | FOR_RECOVER | FOR_DOCTOR | FOR_OUTPUTS | FOR_GC | FOR_FSCK |
+	             FOR_CLIENT,
+	FOR_ALL = (1 << 21) - 1,
 };
 
+enum { OPTIONS_PATIENCE_MS = 60 * 1000 };
+
 struct options {
-	bool help, json, quiet, summary, all, only_stdout, only_stderr, dry_run;
+	bool help, json, quiet, summary, all, only_stdout, only_stderr, dry_run, follow, wait;
 	const char *ledger;        /* NULL: not given */
 	const char *manifest_file; /* "-": standard input */
 	const char *profile;       /* doctor */
 	const char *cgroup_parent; /* NULL: not given */
+	const char *socket, *key;  /* of a keeper; of a submission */
+	int64_t patience_ms;
 	const char *trust, *head, *save_head;
 	int64_t limit;
 	int64_t older_ms;         /* gc */
@@ -62,7 +76,7 @@ struct option_row {
 /* Ends with a row without a name. */
 extern const struct option_row option_table[];
 
-/* Reads argv (after the subcommand's name) by the rows of this command. With FOR_RUN the first operand ends the options,
+/* Reads argv (after the subcommand's name) by the rows of this command. With one of FOR_JOB the first operand ends the options,
  * elsewhere they mix. argv is reordered. Zero-initialised *ret; options_done in every case. ERR_INVALID names the option. */
 int options_parse(unsigned command, char **argv, struct options *ret, struct err *err);
 void options_done(struct options *options);

@@ -78,6 +78,13 @@ int places_front(struct buf *ret, struct err *err)
 	return find_program(CAISSON_LIBEXECDIR "/caisson-front", built, ret, err);
 }
 
+int places_client(struct buf *ret, struct err *err)
+{
+	static const char *const built[] = {"caisson-client", "../client/caisson-client"};
+
+	return find_program(CAISSON_LIBEXECDIR "/caisson-client", built, ret, err);
+}
+
 const char *places_cgroup_parent(const char *option)
 {
 	const char *environment = getenv("CAISSON_CGROUP_PARENT");

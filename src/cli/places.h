@@ -13,6 +13,8 @@ int places_ledger(const char *option, struct buf *ret, struct err *err);
 int places_init(struct buf *ret, struct err *err);
 /* Of the HTTP front, likewise. */
 int places_front(struct buf *ret, struct err *err);
+/* Of the program that speaks to a keeper, likewise. */
+int places_client(struct buf *ret, struct err *err);
 
 /* --cgroup-parent, else CAISSON_CGROUP_PARENT, else NULL. */
 const char *places_cgroup_parent(const char *option);

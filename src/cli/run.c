@@ -5,7 +5,7 @@
 
 #include "admission/admission.h"
 #include "cli/cli.h"
-#include "cli/manifest_file.h"
+#include "cli/job.h"
 #include "cli/outcome.h"
 #include "cli/passthrough.h"
 #include "cli/signals.h"
@@ -37,45 +37,6 @@ static void session_done(struct session *session)
 	manifest_free(session->manifest);
 }
 
-static int manifest_of_file(const struct options *options, struct manifest **ret, struct err *err)
-{
-	if (options->draft_option)
-		return err_set(err, ERR_INVALID, "--%s cannot go with --manifest, which says all of it", options->draft_option);
-	if (options->operand_count)
-		return err_set(err, ERR_INVALID, "a command cannot go with --manifest, which has its own");
-
-	int result = manifest_file_load(options->manifest_file, ret, err);
-
-	if (result)
-		return result;
-
-	const struct manifest_input *input = &(*ret)->standard_input;
-	bool from_stdin = input->kind == INPUT_SOURCE && strcmp(input->source, "-") == 0;
-
-	if (from_stdin && strcmp(options->manifest_file, "-") == 0)
-		return err_set(err, ERR_INVALID, "standard input cannot be both the manifest and the program's stdin");
-	return 0;
-}
-
-static int manifest_of_options(struct options *options, struct manifest **ret, struct err *err)
-{
-	BUF_AUTO struct buf text = BUF_INIT(MANIFEST_MAX_BYTES);
-
-	if (!options->operand_count)
-		return err_set(err, ERR_INVALID, "needs a command, such as: caisson run -- /bin/true");
-
-	int result = draft_set_command(&options->draft, options->operands, err);
-
-	if (result == 0)
-		result = draft_text(&options->draft, &text, err);
-	if (result)
-		return result;
-	result = manifest_parse(text.data, text.len, ret, err);
-	if (result)
-		options_explain(err);
-	return result;
-}
-
 /* A plan that cannot be made is a refusal, which is recorded as any other run; a value out of the contract's range is a bad
  * request. */
 static int compile(struct session *session, struct err *err)
@@ -96,8 +57,7 @@ static int compile(struct session *session, struct err *err)
 /* The start-up is part of every run: the worker is forked first, so that it makes its provider while we open the ledger. */
 static int prepare(struct options *options, struct session *session, struct err *err)
 {
-	int result = options->manifest_file ? manifest_of_file(options, &session->manifest, err)
-	                                    : manifest_of_options(options, &session->manifest, err);
+	int result = job_manifest(options, "run", &session->manifest, err);
 	struct keeper_recovered recovered;
 
 	if (result == 0)

@@ -53,12 +53,12 @@ def read(path):
         return file.read()
 
 
-@suite.case("an installation is a program, its guest init, and nothing that others could change")
+@suite.case("an installation is a program, its helpers, and nothing that others could change")
 def _():
     destination, prefix = installation()
     paths = files_below(destination)
     names = {os.path.basename(path) for path in paths}
-    holds({"caisson", "caisson-init"} <= names, f"installed: {sorted(names)}")
+    holds({"caisson", "caisson-init", "caisson-client"} <= names, f"installed: {sorted(names)}")
     for path in paths:
         mode = os.stat(path).st_mode
         holds(path.startswith(destination + prefix), f"{path} is below the prefix")

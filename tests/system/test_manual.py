@@ -40,7 +40,7 @@ def _():
     options = set()
     for command in commands():
         options |= set(re.findall(r"^  --([\w-]+)", help_text(command), re.MULTILINE))
-    sections = page().split(".SH OPTIONS OF RUN", 1)[1].split(".SH EXIT STATUS", 1)[0]
+    sections = page().split(".SH OPTIONS OF RUN AND SUBMIT", 1)[1].split(".SH EXIT STATUS", 1)[0]
     harness.equal(set(re.findall(r"--([a-z][\w-]*)", sections)), options - {"help"})
 
 

@@ -222,10 +222,31 @@ static void every_option_is_a_field_of_the_manifest(void **state)
 	}
 }
 
+static void a_submission_is_described_as_a_run_is(void **state)
+{
+	(void)state;
+	PARSE(line, FOR_SUBMIT, "--key", "k1", "--wait", "--pids=8", "true", "--wait");
+	assert_string_equal(line.options.key, "k1");
+	assert_true(line.options.wait);
+	expect_document(&line, "{\"command\":{\"argv\":[\"true\",\"--wait\"]},\"limits\":{\"pids\":8},\"version\":\"caisson.manifest/v1\"}");
+}
+
+static void short_f_follows_where_there_is_something_to_follow(void **state)
+{
+	(void)state;
+	PARSE(logs, FOR_LOGS, "run-x", "-f");
+	assert_int_equal(logs.result, 0);
+	assert_true(logs.options.follow);
+	PARSE(show, FOR_SHOW, "-f", "run-x");
+	expect_refused(&show, "unknown option -f");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits_become_the_manifests),
+		cmocka_unit_test(a_submission_is_described_as_a_run_is),
+		cmocka_unit_test(short_f_follows_where_there_is_something_to_follow),
 		cmocka_unit_test(output_bounds_both_streams),
 		cmocka_unit_test(pairs_and_words_keep_their_bytes),
 		cmocka_unit_test(an_input_takes_its_mode_from_its_source),
