@@ -56,7 +56,7 @@ static int take_row(void *context, const struct ledger_reference *reference)
 	return add(loading->references, reference, loading->err);
 }
 
-static int take_run(void *context, const struct ledger_attempt *attempt)
+static int take_run(void *context, const char *run_id)
 {
 	struct loading *loading = context;
 	if (loading->run_count == loading->run_capacity) {
@@ -67,7 +67,7 @@ static int take_run(void *context, const struct ledger_attempt *attempt)
 		loading->runs = runs;
 		loading->run_capacity = capacity;
 	}
-	memcpy(loading->runs[loading->run_count++], attempt->run_id, ID_SIZE);
+	snprintf(loading->runs[loading->run_count++], ID_SIZE, "%s", run_id);
 	return 0;
 }
 
@@ -114,7 +114,7 @@ static int by_digest(const void *a, const void *b)
 int references_load(struct ledger *ledger, struct references *ret, struct err *err)
 {
 	struct loading loading = {.references = ret, .err = err};
-	int result = ledger->ops->unsealed(ledger, take_run, &loading, err);
+	int result = ledger->ops->open_runs(ledger, take_run, &loading, err);
 	for (size_t i = 0; result == 0 && i < loading.run_count; i++)
 		result = add_plan(&loading, ledger, loading.runs[i]);
 	if (result == 0)

@@ -165,6 +165,7 @@ typedef int (*ledger_list_fn)(void *context, const struct ledger_list_row *row);
 typedef int (*ledger_artifact_fn)(void *context, const struct ledger_artifact *artifact);
 typedef int (*ledger_reference_fn)(void *context, const struct ledger_reference *reference);
 typedef int (*ledger_queued_fn)(void *context, const struct ledger_queued *queued);
+typedef int (*ledger_run_fn)(void *context, const char *run_id);
 typedef int (*ledger_record_fn)(void *context, const struct ledger_record *record, const struct digest *digest);
 
 struct ledger_ops {
@@ -239,6 +240,8 @@ struct ledger_ops {
 	int (*unsealed)(struct ledger *ledger, ledger_attempt_fn fn, void *context, struct err *err);
 	/* All attempts of a run, in order, owner_alive filled in. */
 	int (*attempts)(struct ledger *ledger, const char *run_id, ledger_attempt_fn fn, void *context, struct err *err);
+	/* Runs that are not sealed, queued ones too, as of one moment, in no order. */
+	int (*open_runs)(struct ledger *ledger, ledger_run_fn fn, void *context, struct err *err);
 	/* ERR_NOT_FOUND. */
 	int (*run_state)(struct ledger *ledger, const char *run_id, struct ledger_run_state *ret, struct err *err);
 

@@ -106,6 +106,7 @@ int ledger_dump(struct ledger *ledger, int (*row)(void *context, const char *tab
 int ledger_cancel_requested(struct ledger *ledger, const char *run_id, bool *ret, struct err *err);
 int ledger_unsealed(struct ledger *ledger, ledger_attempt_fn fn, void *context, struct err *err);
 int ledger_attempts(struct ledger *ledger, const char *run_id, ledger_attempt_fn fn, void *context, struct err *err);
+int ledger_open_runs(struct ledger *ledger, ledger_run_fn fn, void *context, struct err *err);
 int ledger_run_state(struct ledger *ledger, const char *run_id, struct ledger_run_state *ret, struct err *err);
 int ledger_list(struct ledger *ledger, const struct ledger_list_query *query, ledger_list_fn fn, void *context, struct err *err);
 int ledger_find_run(struct ledger *ledger, const char *name, char ret_run_id[static ID_SIZE], struct err *err);

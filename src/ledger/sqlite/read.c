@@ -108,6 +108,17 @@ int ledger_attempts(struct ledger *base, const char *run_id, ledger_attempt_fn f
 	return show_attempts(sqlite_ledger_of(base), DB_ATTEMPTS, DB_VALUES(db_text(run_id)), &sink, err);
 }
 
+int ledger_open_runs(struct ledger *base, ledger_run_fn fn, void *context, struct err *err)
+{
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+	DB_DONE_AUTO sqlite3_stmt *row = NULL;
+	int r = db_start(&ledger->db, DB_OPEN_RUNS, NULL, 0, &row, err);
+
+	while (r == 0 && (r = db_step(&ledger->db, row, err)) == 1)
+		r = fn(context, db_column_text(row, 0));
+	return r;
+}
+
 static int read_run_state(struct sqlite_ledger *ledger, const char *run_id, struct ledger_run_state *ret, struct err *err)
 {
 	DB_DONE_AUTO sqlite3_stmt *row = NULL;

@@ -98,6 +98,7 @@ static const struct ledger_ops ops = {
 	.dump = ledger_dump,
 	.unsealed = ledger_unsealed,
 	.attempts = ledger_attempts,
+	.open_runs = ledger_open_runs,
 	.run_state = ledger_run_state,
 	.list = ledger_list,
 	.find_run = ledger_find_run,

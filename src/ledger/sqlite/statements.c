@@ -54,6 +54,7 @@ const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 		" FROM attempt JOIN run USING (run_id) WHERE attempt_id = ?",
 	[DB_UNSEALED] = ATTEMPT_COLUMNS " WHERE " UNFINISHED HOLDING_LEASE " ORDER BY profile, slot",
 	[DB_ATTEMPTS] = ATTEMPT_COLUMNS " WHERE run_id = ?" HOLDING_LEASE " ORDER BY number",
+	[DB_OPEN_RUNS] = "SELECT run_id FROM queue UNION ALL SELECT run_id FROM attempt WHERE " UNFINISHED,
 	[DB_RUN_STATE] = "SELECT principal, attached, created_at, EXISTS (SELECT 1 FROM cancellation WHERE run_id = ?1),"
 		" receipt IS NOT NULL, receipt ->> '$.verdict', receipt ->> '$.reason' FROM run LEFT JOIN seal USING (run_id)"
 		" WHERE run_id = ?1",

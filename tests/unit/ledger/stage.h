@@ -11,6 +11,7 @@ struct store_case {
 	const char *name;
 	void (*make)(struct ledger_fixture *fixture);
 	void (*open)(struct ledger_fixture *fixture, const char *path, bool read_only);
+	bool batches; /* has batch_begin, batch_end and watch */
 };
 
 struct stage {
@@ -44,4 +45,4 @@ int be_other_keeper(const struct store_case *store, const char *path);
 void end_other_keeper(struct other_keeper *keeper);
 
 /* contract_queue.c */
-int contract_queue(const char *store_name);
+int contract_queue(const struct store_case *store);

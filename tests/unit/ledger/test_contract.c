@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "ledger/shared.h"
 #include "stage.h"
 
 static void an_accepted_run_has_a_slot_a_lease_and_its_first_record(void **state)
@@ -382,8 +383,29 @@ static void what_was_accepted_outlives_the_process(void **state)
 	free(plan);
 }
 
+static void share(struct ledger_fixture *fixture)
+{
+	struct err err = ERR_INIT;
+
+	if (ledger_share(fixture->ledger, NULL, NULL, &fixture->ledger, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void make_shared(struct ledger_fixture *fixture)
+{
+	fixture_make(fixture);
+	share(fixture);
+}
+
+static void open_shared(struct ledger_fixture *fixture, const char *path, bool read_only)
+{
+	fixture_open(fixture, path, read_only);
+	share(fixture);
+}
+
 static const struct store_case stores[] = {
-	{"sqlite", fixture_make, fixture_open},
+	{"sqlite", fixture_make, fixture_open, true},
+	{"shared", make_shared, open_shared, false},
 };
 
 int main(int argc, char **argv)
@@ -412,12 +434,13 @@ int main(int argc, char **argv)
 	};
 	int failed = 0;
 
-	for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
-		if (argc == 3 && strcmp(argv[1], stores[i].name) == 0)
+	for (size_t i = 0; argc == 3 && i < sizeof stores / sizeof stores[0]; i++)
+		if (strcmp(argv[1], stores[i].name) == 0)
 			return be_other_keeper(&stores[i], argv[2]);
+	for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
 		stage_use(&stores[i]);
 		failed += cmocka_run_group_tests_name(stores[i].name, tests, NULL, NULL);
-		failed += contract_queue(stores[i].name);
+		failed += contract_queue(&stores[i]);
 	}
 	return failed;
 }

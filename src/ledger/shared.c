@@ -1,0 +1,290 @@
+/* shared.c - the ledger's thread: takes what waits, does the reads, then the writes as one batch, and wakes whoever asked. */
+#include "ledger/shared.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ledger/shared_internal.h"
+
+enum { BATCH_MAX = 256 }; /* calls in one transaction: so that the first of many does not wait for all of them */
+
+/* In order of arrival. */
+struct call_list {
+	struct shared_call *first, **end;
+	size_t count;
+};
+
+struct shared {
+	struct ledger base; /* first: the vtable's functions cast back */
+	struct ledger *inner;
+	ledger_changed_fn changed;
+	void *context;
+	pid_t pid;
+	pthread_t thread;
+	struct shared_call *current; /* of the ledger's thread: what is being done */
+
+	pthread_mutex_t mutex; /* of all below */
+	pthread_cond_t arrived;
+	struct call_list waiting;
+	bool stopping;
+	struct ledger_share_counts counts;
+};
+
+static struct shared *shared_of(struct ledger *ledger)
+{
+	return (struct shared *)ledger;
+}
+
+static void list_init(struct call_list *list)
+{
+	*list = (struct call_list){.end = &list->first};
+}
+
+static void list_add(struct call_list *list, struct shared_call *call)
+{
+	call->next = NULL;
+	*list->end = call;
+	list->end = &call->next;
+	list->count++;
+}
+
+static struct shared_call *list_take(struct call_list *list)
+{
+	struct shared_call *call = list->first;
+
+	if (!call)
+		return NULL;
+	list->first = call->next;
+	list->count--;
+	if (!list->first)
+		list->end = &list->first;
+	return call;
+}
+
+/* Waits for work, and takes all of it, in two kinds. False: there is none, and there will be none. */
+static bool take_work(struct shared *shared, struct call_list *reads, struct call_list *writes)
+{
+	struct shared_call *call;
+
+	list_init(reads);
+	list_init(writes);
+	pthread_mutex_lock(&shared->mutex);
+	while (!shared->waiting.first && !shared->stopping)
+		pthread_cond_wait(&shared->arrived, &shared->mutex);
+	while (reads->count + writes->count < BATCH_MAX && (call = list_take(&shared->waiting)))
+		list_add(call->writes ? writes : reads, call);
+	shared->counts.writes += (int64_t)writes->count;
+	pthread_mutex_unlock(&shared->mutex);
+	return reads->count + writes->count > 0;
+}
+
+static void count_commit(struct shared *shared, bool durable)
+{
+	pthread_mutex_lock(&shared->mutex);
+	shared->counts.commits++;
+	shared->counts.durable += durable;
+	pthread_mutex_unlock(&shared->mutex);
+}
+
+static void note_run(void *context, const char *run_id)
+{
+	struct shared *shared = context;
+
+	if (shared->current && !shared->current->silent)
+		memcpy(shared->current->run_id, run_id, strnlen(run_id, ID_SIZE - 1) + 1);
+}
+
+static void perform(struct shared *shared, struct shared_call *call)
+{
+	shared->current = call;
+	call->result = call->run(shared->inner, call, &call->err);
+	shared->current = NULL;
+}
+
+/* Its thread goes on, and with it goes the call: nothing of it may be touched behind the lock. */
+static void end_call(struct shared *shared, struct shared_call *call)
+{
+	pthread_mutex_lock(&shared->mutex);
+	call->done = true;
+	pthread_cond_signal(&call->ended);
+	pthread_mutex_unlock(&shared->mutex);
+}
+
+static void do_reads(struct shared *shared, struct call_list *reads)
+{
+	struct shared_call *call;
+
+	while ((call = list_take(reads))) {
+		perform(shared, call);
+		end_call(shared, call);
+	}
+}
+
+static bool any_durable(const struct call_list *writes)
+{
+	bool durable = false;
+
+	for (const struct shared_call *call = writes->first; call; call = call->next)
+		durable = durable || call->durable;
+	return durable;
+}
+
+/* The error of the whole is that of each call which would have succeeded. */
+static void fail_all(struct call_list *writes, int result, const struct err *err)
+{
+	for (struct shared_call *call = writes->first; call; call = call->next)
+		if (call->result == 0) {
+			call->result = result;
+			call->err = *err;
+		}
+}
+
+static void perform_batch(struct shared *shared, struct call_list *writes, bool durable)
+{
+	const struct ledger_ops *ops = shared->inner->ops;
+	struct err err = ERR_INIT;
+	int result = ops->batch_begin(shared->inner, durable, &err);
+
+	if (result == 0) {
+		for (struct shared_call *call = writes->first; call; call = call->next)
+			perform(shared, call);
+		result = ops->batch_end(shared->inner, &err);
+	}
+	if (result < 0)
+		fail_all(writes, result, &err);
+}
+
+/* One alone is its own transaction: that is cheaper than a batch of it. */
+static void do_writes(struct shared *shared, struct call_list *writes)
+{
+	bool durable = any_durable(writes);
+	char run_ids[BATCH_MAX][ID_SIZE];
+	size_t run_count = 0;
+	struct shared_call *call;
+
+	if (!writes->first)
+		return;
+	if (writes->count == 1)
+		perform(shared, writes->first);
+	else
+		perform_batch(shared, writes, durable);
+	count_commit(shared, durable);
+	while ((call = list_take(writes))) {
+		if (call->result == 0 && call->run_id[0])
+			memcpy(run_ids[run_count++], call->run_id, ID_SIZE);
+		end_call(shared, call);
+	}
+	for (size_t i = 0; shared->changed && i < run_count; i++)
+		shared->changed(shared->context, run_ids[i]);
+}
+
+static void *serve(void *context)
+{
+	struct shared *shared = context;
+	struct call_list reads, writes;
+
+	while (take_work(shared, &reads, &writes)) {
+		do_reads(shared, &reads);
+		do_writes(shared, &writes);
+	}
+	return NULL;
+}
+
+int shared_ask(struct ledger *ledger, struct shared_call *call, struct err *err)
+{
+	struct shared *shared = shared_of(ledger);
+
+	if (pthread_equal(pthread_self(), shared->thread))
+		return err_set(err, ERR_STATE, "ledger: called from its own thread");
+	pthread_cond_init(&call->ended, NULL);
+	pthread_mutex_lock(&shared->mutex);
+	list_add(&shared->waiting, call);
+	pthread_cond_signal(&shared->arrived);
+	while (!call->done)
+		pthread_cond_wait(&call->ended, &shared->mutex);
+	pthread_mutex_unlock(&shared->mutex);
+	pthread_cond_destroy(&call->ended);
+	if (call->result < 0 && err)
+		*err = call->err;
+	return call->result;
+}
+
+const char *shared_id(struct ledger *ledger)
+{
+	struct ledger *inner = shared_of(ledger)->inner;
+
+	return inner->ops->id(inner);
+}
+
+void ledger_share_count(struct ledger *ledger, struct ledger_share_counts *ret)
+{
+	struct shared *shared = shared_of(ledger);
+
+	pthread_mutex_lock(&shared->mutex);
+	*ret = shared->counts;
+	ret->waiting = (int64_t)shared->waiting.count;
+	pthread_mutex_unlock(&shared->mutex);
+}
+
+/* No signal is for this thread. */
+static int start_thread(struct shared *shared, struct err *err)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&shared->thread, NULL, serve, shared);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r == 0 ? 0 : err_sys(err, r, "ledger: cannot start its thread");
+}
+
+static void shared_free(struct shared *shared)
+{
+	pthread_cond_destroy(&shared->arrived);
+	pthread_mutex_destroy(&shared->mutex);
+	free(shared);
+}
+
+void shared_close(struct ledger *ledger)
+{
+	struct shared *shared = shared_of(ledger);
+
+	if (!shared || getpid() != shared->pid)
+		return;
+	pthread_mutex_lock(&shared->mutex);
+	shared->stopping = true;
+	pthread_cond_signal(&shared->arrived);
+	pthread_mutex_unlock(&shared->mutex);
+	pthread_join(shared->thread, NULL);
+	shared->inner->ops->watch(shared->inner, NULL, NULL);
+	shared->inner->ops->close(shared->inner);
+	shared_free(shared);
+}
+
+int ledger_share(struct ledger *inner, ledger_changed_fn changed, void *context, struct ledger **ret, struct err *err)
+{
+	struct shared *shared;
+	int r;
+
+	if (!inner->ops->batch_begin || !inner->ops->batch_end || !inner->ops->watch)
+		return err_set(err, ERR_UNSUPPORTED, "ledger: this store knows no batches");
+	shared = malloc(sizeof *shared);
+	if (!shared)
+		return err_set(err, ERR_NO_MEMORY, "out of memory");
+	*shared = (struct shared){.base.ops = &shared_ops, .inner = inner, .changed = changed, .context = context, .pid = getpid()};
+	list_init(&shared->waiting);
+	pthread_mutex_init(&shared->mutex, NULL);
+	pthread_cond_init(&shared->arrived, NULL);
+	inner->ops->watch(inner, note_run, shared);
+	r = start_thread(shared, err);
+	if (r < 0) {
+		inner->ops->watch(inner, NULL, NULL);
+		shared_free(shared);
+		return r;
+	}
+	*ret = &shared->base;
+	return 0;
+}

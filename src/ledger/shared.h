@@ -1,0 +1,31 @@
+/* shared.h - one ledger for many threads: a thread of its own does what they ask, and commits together what waits together.
+ *
+ * A call that writes waits for its commit, and so for the disk. While one commit is under way others arrive; they are the next batch, and
+ * share its fsync. Nothing waits for company: a call alone is done at once. Calls that only read are done between the commits, and see
+ * nothing that is not committed. */
+#pragma once
+
+#include <stdint.h>
+
+#include "ledger/ledger.h"
+
+/* Something that is written about this run is committed now. Called by the ledger's thread: it may neither call the ledger nor block. */
+typedef void (*ledger_changed_fn)(void *context, const char *run_id);
+
+/* Takes `inner` over; on failure it stays the caller's. The result may be used by any thread, in the order that each call promises for
+ * itself: what fails in a batch fails alone; a commit that fails fails all of its batch, and the ledger goes on.
+ *
+ * As ledger.h, with these differences. Out parameters and receipts are valid when the call has returned 0, but a seal's build is called, in
+ * the ledger's thread, before its commit can fail. The callbacks of unsealed, attempts and queued are called by the caller's thread and may
+ * call the ledger; all others by the ledger's thread, and ERR_STATE is the answer to a call from there. There is no warm, batch or watch.
+ * close does what is waiting, then ends the thread; no call may come after or during it. changed may be NULL. */
+int ledger_share(struct ledger *inner, ledger_changed_fn changed, void *context, struct ledger **ret, struct err *err);
+
+/* Since the beginning, of a ledger that ledger_share made. Safe from any thread, the ledger's own too. */
+struct ledger_share_counts {
+	int64_t writes;  /* calls that write, successful or not */
+	int64_t commits; /* tried for them */
+	int64_t durable; /* of these, such as wait for the disk */
+	int64_t waiting; /* calls that wait to be begun now */
+};
+void ledger_share_count(struct ledger *shared, struct ledger_share_counts *ret);
