@@ -63,21 +63,28 @@ static struct shared_call *list_take(struct call_list *list)
 	return call;
 }
 
-/* Waits for work, and takes all of it, in two kinds. False: there is none, and there will be none. */
-static bool take_work(struct shared *shared, struct call_list *reads, struct call_list *writes)
+/* What is done together. */
+struct work {
+	struct call_list reads, writes, durable;
+};
+
+/* Waits for work, and takes all of it. False: there is none, and there will be none. */
+static bool take_work(struct shared *shared, struct work *work)
 {
 	struct shared_call *call;
+	size_t count = 0;
 
-	list_init(reads);
-	list_init(writes);
+	list_init(&work->reads);
+	list_init(&work->writes);
+	list_init(&work->durable);
 	pthread_mutex_lock(&shared->mutex);
 	while (!shared->waiting.first && !shared->stopping)
 		pthread_cond_wait(&shared->arrived, &shared->mutex);
-	while (reads->count + writes->count < BATCH_MAX && (call = list_take(&shared->waiting)))
-		list_add(call->writes ? writes : reads, call);
-	shared->counts.writes += (int64_t)writes->count;
+	for (; count < BATCH_MAX && (call = list_take(&shared->waiting)); count++)
+		list_add(!call->writes ? &work->reads : call->durable ? &work->durable : &work->writes, call);
+	shared->counts.writes += (int64_t)(work->writes.count + work->durable.count);
 	pthread_mutex_unlock(&shared->mutex);
-	return reads->count + writes->count > 0;
+	return count > 0;
 }
 
 static void count_commit(struct shared *shared, bool durable)
@@ -122,15 +129,6 @@ static void do_reads(struct shared *shared, struct call_list *reads)
 	}
 }
 
-static bool any_durable(const struct call_list *writes)
-{
-	bool durable = false;
-
-	for (const struct shared_call *call = writes->first; call; call = call->next)
-		durable = durable || call->durable;
-	return durable;
-}
-
 /* The error of the whole is that of each call which would have succeeded. */
 static void fail_all(struct call_list *writes, int result, const struct err *err)
 {
@@ -157,9 +155,8 @@ static void perform_batch(struct shared *shared, struct call_list *writes, bool 
 }
 
 /* One alone is its own transaction: that is cheaper than a batch of it. */
-static void do_writes(struct shared *shared, struct call_list *writes)
+static void do_writes(struct shared *shared, struct call_list *writes, bool durable)
 {
-	bool durable = any_durable(writes);
 	char run_ids[BATCH_MAX][ID_SIZE];
 	size_t run_count = 0;
 	struct shared_call *call;
@@ -183,11 +180,13 @@ static void do_writes(struct shared *shared, struct call_list *writes)
 static void *serve(void *context)
 {
 	struct shared *shared = context;
-	struct call_list reads, writes;
+	struct work work;
 
-	while (take_work(shared, &reads, &writes)) {
-		do_reads(shared, &reads);
-		do_writes(shared, &writes);
+	/* What needs no disk does not wait for it. */
+	while (take_work(shared, &work)) {
+		do_reads(shared, &work.reads);
+		do_writes(shared, &work.writes, false);
+		do_writes(shared, &work.durable, true);
 	}
 	return NULL;
 }

@@ -1,8 +1,8 @@
 /* shared.h - one ledger for many threads: a thread of its own does what they ask, and commits together what waits together.
  *
- * A call that writes waits for its commit, and so for the disk. While one commit is under way others arrive; they are the next batch, and
- * share its fsync. Nothing waits for company: a call alone is done at once. Calls that only read are done between the commits, and see
- * nothing that is not committed. */
+ * A durable call waits for the disk. While one commit is under way others arrive; they are the next batch, and share its fsync. Nothing
+ * waits for company: a call alone is done at once. Of what waits, calls that only read are done first, and see nothing that is not
+ * committed; then those that write without waiting for the disk, in a commit of their own; then the durable ones. */
 #pragma once
 
 #include <stdint.h>
