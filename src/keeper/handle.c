@@ -294,6 +294,7 @@ int worker_answer(struct worker *worker, enum request_kind kind, struct reply *r
 
 void worker_dismiss(struct worker *worker)
 {
+	worker->dismissed = true;
 	shutdown(worker->channel.fd, SHUT_WR);
 }
 

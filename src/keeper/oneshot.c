@@ -105,12 +105,21 @@ static int recover_own(struct once *once, struct err *err)
 	return result;
 }
 
+/* It goes while we seal. */
+static void dismiss(void *context)
+{
+	struct once *once = context;
+	worker_dismiss(once->given->worker);
+	once->boundary->ops->free(once->boundary);
+	once->boundary = NULL;
+}
+
 /* The ledger failed: the run stays for the next recovery, but nothing of it stays on the host (R13). Whoever lost the lease keeps his hands
  * off (R7). */
 static void clean_up(struct once *once, int why)
 {
 	struct boundary_usage usage;
-	if (why != ERR_FENCED)
+	if (why != ERR_FENCED && once->boundary)
 		(void)once->boundary->ops->cleanup(once->boundary, &usage, NULL);
 }
 
@@ -131,6 +140,7 @@ static int drive(struct once *once, struct err *err)
 		.stop_requested = stop_requested,
 		.launched = launched,
 		.lasts = lasts,
+		.released = dismiss,
 		.context = once,
 	};
 	int result = runner_drive(&request, &once->result->run, err);

@@ -258,7 +258,7 @@ static void remote_free(struct boundary *b)
 	if (!b)
 		return;
 	struct worker *worker = ((struct remote *)b)->worker;
-	if (worker_ask(worker, &(struct request){.kind = REQUEST_FREE}, NULL, NULL) == 0)
+	if (!worker->dismissed && worker_ask(worker, &(struct request){.kind = REQUEST_FREE}, NULL, NULL) == 0)
 		worker->phase = WORKER_IDLE;
 	free(b);
 }

@@ -28,6 +28,7 @@ struct worker {
 	void (*idle)(void *context); /* called once while a unit is created, when there is nothing to do but wait; NULL: none */
 	void *idle_context;
 	bool opening; /* REQUEST_OPEN was sent, its answer not yet read */
+	bool dismissed; /* nothing can be asked any more */
 	bool lost;
 	bool reaped;
 	bool adopted; /* the child of a nursery, which reaps it */

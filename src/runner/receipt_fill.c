@@ -254,6 +254,15 @@ static int commit(struct drive *drive, struct sealing *sealing, struct err *err)
 	return rc;
 }
 
+/* It is verified empty, and its outputs are collected. */
+static void release_boundary(struct drive *drive)
+{
+	if (!drive->request || !drive->request->released)
+		return;
+	drive->boundary = NULL;
+	drive->request->released(drive->request->context);
+}
+
 int drive_seal(struct drive *drive, struct err *err)
 {
 	int rc = drive_keep_streams(drive, err);
@@ -261,6 +270,7 @@ int drive_seal(struct drive *drive, struct err *err)
 		rc = drive_collect(drive, err);
 	if (rc < 0)
 		return rc;
+	release_boundary(drive);
 	struct sealing sealing = {.drive = drive};
 	drive_decide(drive, &sealing.verdict);
 	sealing.layers = layers_of(&drive->evidence);

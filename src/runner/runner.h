@@ -31,6 +31,7 @@ struct runner_request {
 	void (*launched)(void *context);                  /* the gate is open; may be NULL */
 	void (*lasts)(void *context);                     /* it has been open for 100 ms: a run that somebody may watch; may be NULL */
 	void (*provisional)(void *context, const struct verdict *verdict); /* the attempt is quarantined; may be NULL */
+	void (*released)(void *context); /* the seal alone is left to do: the boundary is not used any more, and may be freed; may be NULL */
 	void *context;
 };
 
