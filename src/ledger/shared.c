@@ -26,8 +26,9 @@ struct shared {
 	struct shared_call *current; /* of the ledger's thread: what is being done */
 
 	pthread_mutex_t mutex; /* of all below */
-	pthread_cond_t arrived;
+	pthread_cond_t arrived, left;
 	struct call_list waiting;
+	size_t inside; /* callers that use this structure */
 	bool stopping;
 	struct ledger_share_counts counts;
 };
@@ -199,10 +200,13 @@ int shared_ask(struct ledger *ledger, struct shared_call *call, struct err *err)
 		return err_set(err, ERR_STATE, "ledger: called from its own thread");
 	pthread_cond_init(&call->ended, NULL);
 	pthread_mutex_lock(&shared->mutex);
+	shared->inside++;
 	list_add(&shared->waiting, call);
 	pthread_cond_signal(&shared->arrived);
 	while (!call->done)
 		pthread_cond_wait(&call->ended, &shared->mutex);
+	if (--shared->inside == 0 && shared->stopping)
+		pthread_cond_signal(&shared->left);
 	pthread_mutex_unlock(&shared->mutex);
 	pthread_cond_destroy(&call->ended);
 	if (call->result < 0 && err)
@@ -242,6 +246,7 @@ static int start_thread(struct shared *shared, struct err *err)
 
 static void shared_free(struct shared *shared)
 {
+	pthread_cond_destroy(&shared->left);
 	pthread_cond_destroy(&shared->arrived);
 	pthread_mutex_destroy(&shared->mutex);
 	free(shared);
@@ -258,6 +263,11 @@ void shared_close(struct ledger *ledger)
 	pthread_cond_signal(&shared->arrived);
 	pthread_mutex_unlock(&shared->mutex);
 	pthread_join(shared->thread, NULL);
+	/* All is done, but those who asked have still to wake up. */
+	pthread_mutex_lock(&shared->mutex);
+	while (shared->inside > 0)
+		pthread_cond_wait(&shared->left, &shared->mutex);
+	pthread_mutex_unlock(&shared->mutex);
 	shared->inner->ops->watch(shared->inner, NULL, NULL);
 	shared->inner->ops->close(shared->inner);
 	shared_free(shared);
@@ -277,6 +287,7 @@ int ledger_share(struct ledger *inner, ledger_changed_fn changed, void *context,
 	list_init(&shared->waiting);
 	pthread_mutex_init(&shared->mutex, NULL);
 	pthread_cond_init(&shared->arrived, NULL);
+	pthread_cond_init(&shared->left, NULL);
 	inner->ops->watch(inner, note_run, shared);
 	r = start_thread(shared, err);
 	if (r < 0) {
