@@ -59,7 +59,7 @@ static void judge_support(const struct admission_request *request, struct admiss
 {
 	if (request->manifest->image)
 		find(decision, ADMISSION_UNSUPPORTED, "$.image");
-	if (request->plan->limits.scratch == SCRATCH_DISK)
+	if (request->plan->limits.scratch == SCRATCH_DISK && strcmp(request->plan->profile, "docker") == 0)
 		find(decision, ADMISSION_UNSUPPORTED, "$.limits.scratch");
 }
 

@@ -17,6 +17,10 @@ enum {
 	DEFAULT_STREAM_BYTES = 1024 * 1024,
 	DEFAULT_WORK_BYTES = 64 * 1024 * 1024,
 	DEFAULT_WORK_INODES = 4096,
+	/* Of ext4 with blocks of 4 KiB: what one group describes, and the inodes in a block of a group's table. */
+	DISK_GROUP_BYTES = 128 * 1024 * 1024,
+	DISK_INODES_STEP = 16,
+	DISK_BYTES_PER_INODE = 2048, /* when the number is ours to choose: no more than an eighth is tables */
 	DEFAULT_ON_LIMIT_GRACE_MS = 0,
 	DEFAULT_CANCEL_GRACE_MS = 2000,
 	DEFAULT_DRAIN_MS = 100,
@@ -74,6 +78,41 @@ static int64_t default_cpu_ms(const struct plan_limits *limits, int64_t cpus)
 	return (limits->wall_ms * limits->cpus_centi + 99) / 100;
 }
 
+/* Each group of the image has as many inodes as the others, and whole blocks of them. */
+static int64_t disk_inodes_step(int64_t bytes)
+{
+	int64_t groups = (bytes + DISK_GROUP_BYTES - 1) / DISK_GROUP_BYTES;
+
+	return groups > 0 ? groups * DISK_INODES_STEP : DISK_INODES_STEP;
+}
+
+static int64_t disk_inodes(int64_t given, int64_t bytes)
+{
+	int64_t step = disk_inodes_step(bytes), most = bytes / DISK_BYTES_PER_INODE;
+
+	if (given >= 0)
+		return given - given % step;
+	int64_t inodes = most < DEFAULT_WORK_INODES ? most : DEFAULT_WORK_INODES;
+	return inodes < step ? step : inodes - inodes % step;
+}
+
+static void set_work(const struct manifest_limits *asked, const struct plan_host *host, struct plan_limits *ret)
+{
+	int64_t bytes = given_or(asked->work_bytes, DEFAULT_WORK_BYTES);
+
+	ret->scratch = asked->scratch;
+	switch (ret->scratch) {
+	case SCRATCH_MEMORY:
+		ret->work_bytes = whole_pages(bytes, host->page_bytes);
+		ret->work_inodes = given_or(asked->work_inodes, DEFAULT_WORK_INODES);
+		return;
+	case SCRATCH_DISK:
+		ret->work_bytes = bytes - bytes % PLAN_DISK_MIN_BYTES;
+		ret->work_inodes = disk_inodes(asked->work_inodes, ret->work_bytes);
+		return;
+	}
+}
+
 static void set_limits(const struct manifest *manifest, const struct plan_host *host, struct plan_limits *ret)
 {
 	const struct manifest_limits *asked = &manifest->limits;
@@ -92,12 +131,10 @@ static void set_limits(const struct manifest *manifest, const struct plan_host *
 	ret->stdout_bytes = given_or(asked->stdout_bytes, DEFAULT_STREAM_BYTES);
 	ret->stderr_bytes = given_or(asked->stderr_bytes, DEFAULT_STREAM_BYTES);
 	ret->on_overflow = asked->on_overflow;
-	ret->work_bytes = whole_pages(given_or(asked->work_bytes, DEFAULT_WORK_BYTES), host->page_bytes);
-	ret->work_inodes = given_or(asked->work_inodes, DEFAULT_WORK_INODES);
+	set_work(asked, host, ret);
 	/* More output space than may be collected would be of no use. */
 	ret->out_bytes = whole_pages(given_or(outputs->max_bytes, PLAN_OUT_BYTES), host->page_bytes);
 	ret->out_inodes = PLAN_OUT_INODES;
-	ret->scratch = asked->scratch;
 	ret->on_limit_grace_ms = given_or(asked->on_limit_grace_ms, DEFAULT_ON_LIMIT_GRACE_MS);
 	ret->cancel_grace_ms = given_or(manifest->cancel_grace_ms, DEFAULT_CANCEL_GRACE_MS);
 	ret->drain_ms = DEFAULT_DRAIN_MS;
@@ -123,6 +160,19 @@ static int check_cpus(const struct plan_limits *limits, const struct plan_host *
 	return 0;
 }
 
+/* Rounding down to nothing: less than that there is not. */
+static int check_disk(const struct plan_limits *limits, struct err *err)
+{
+	if (limits->scratch != SCRATCH_DISK)
+		return 0;
+	if (limits->work_bytes == 0)
+		return err_set(err, ERR_UNENFORCEABLE, "limits.work_bytes: scratch disk has %d at least", PLAN_DISK_MIN_BYTES);
+	if (limits->work_inodes == 0)
+		return err_set(err, ERR_UNENFORCEABLE, "limits.work_inodes: scratch disk of %" PRId64 " bytes has %" PRId64 " at least",
+		               limits->work_bytes, disk_inodes_step(limits->work_bytes));
+	return 0;
+}
+
 static int check_host(const struct plan_limits *limits, const struct plan_host *host, struct err *err)
 {
 	const struct {
@@ -138,7 +188,8 @@ static int check_host(const struct plan_limits *limits, const struct plan_host *
 		if (bounds[i].value > bounds[i].most)
 			return err_set(err, ERR_UNENFORCEABLE, "limits.%s: %" PRId64 " asked for, but this host can give %" PRId64 " at most",
 			               bounds[i].name, bounds[i].value, bounds[i].most);
-	return check_cpus(limits, host, err);
+	int r = check_cpus(limits, host, err);
+	return r < 0 ? r : check_disk(limits, err);
 }
 
 static int format_env(const char *key, const char *value, char **ret, struct err *err)

@@ -20,6 +20,7 @@ enum {
 	PLAN_GUEST_ID = 1000,        /* uid and gid of the guest as it sees itself */
 	PLAN_OUT_BYTES = 64 * 1024 * 1024,
 	PLAN_OUT_INODES = 1024,
+	PLAN_DISK_MIN_BYTES = 1024 * 1024, /* a scratch space on disk is so much, or whole multiples of it */
 };
 
 /* Facts of the host that rounding and range checks need; read by the program, handed in. */

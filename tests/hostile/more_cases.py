@@ -8,6 +8,8 @@ from cases import ABSENT, MEMORY_64M, MIB, REFUSED, WALL_1S, all_refused, case, 
 from support import guests
 from support.harness import env_int, equal, holds, is_in
 
+DISK = ("--scratch", "disk")
+DISK_MIB = env_int("CAISSON_TEST_DISK_MIB", 1024)
 SHORT_ONES = env_int("CAISSON_TEST_SHORT_ONES", 1000)
 
 
@@ -50,6 +52,13 @@ def check_stopped_by(errors, *names):
 
 def control_flight(path):
     equal(lines(guests.bare(path, "flight"))["flight"], "0", "a bare run of root has as many in flight as it wants")
+
+
+def check_whole(result):
+    equal(lines(result), {"blocks": str(DISK_MIB), "wrong": "0"})
+    peak = usage(result)["memory_peak_bytes"]
+    holds(peak is None or peak <= 256 * MIB < DISK_MIB * MIB, f"peak {peak} of 256 MiB")
+    holds(not result.receipt["space_full"], str(result))
 
 
 def check_small_group(result):
@@ -121,6 +130,8 @@ MORE_CASES = [
     case("H43", "hoard.c", "MLE", "pipes", "sockets", options=("--open-files", "4096", *MEMORY_64M), check=check_oom,
          title="hoard.c pipes and sockets under 64 MiB"),
     case("H44", "hoard.c", "OK", "flight", check=check_stopped_by({"ETOOMANYREFS"}, "flight"), control=control_flight),
+    case("H46", "disk.c", "OK", "whole", DISK_MIB, options=(*DISK, "--work", f"{DISK_MIB + 64}M", "--wall", "120s"), check=check_whole,
+         repeat=False),
     driven_by("H47", "lookups.c", more_drivers.drive_lookups, "lookups.c"),
     case("H49", "memory.c", "MLE", "pageout", 200, options=MEMORY_64M, check=check_oom),
     case("H51", "memory.c", "MLE", "touch", 200, options=("--memory", "4M"), check=check_small_group, title="memory.c under 4 MiB"),
@@ -137,6 +148,7 @@ MORE_CASES = [
     driven_by("H101", "hoard.c beside others", more_drivers.drive_budgets, "hoard.c"),
     driven_by("H102", "calls.c flood", more_drivers.drive_kernel_log, "calls.c"),
     case("H103", "kernel_files.c", "OK", "secrets", check=check_secrets, control=control_secrets),
+    driven_by("H104", "disk.c mapped, again and again", more_drivers.drive_mapped_groups, "disk.c"),
 ]
 
 OWN_MACHINE = [
@@ -164,10 +176,8 @@ ELSEWHERE = {
 }
 
 LEFT_OUT = {
-    "H46": "a scratch space on disk is not in this version",
     "H97": "an image of a container engine; there is no such boundary in this version",
     "H98": "a tag of a container engine; there is no such boundary in this version",
-    "H104": "a scratch space on disk is not in this version",
 }
 
 ROWS = 104

@@ -220,11 +220,23 @@ def _slab_kib():
 # H52
 def drive_dying_groups(caisson, path):
     """What a guest leaves charged does not keep its group alive after it is removed."""
+    return _leave_charged(caisson, path, "some")
+
+
+# H104
+def drive_mapped_groups(caisson, path):
+    """Nor does a file on disk that a descendant has mapped, dirty, when it is killed."""
+    result = run_guest(caisson, path, "mapped", options=("--scratch", "disk"))
+    equal((result.word(), cases.lines(result), result.receipt["boundary"]["survivors_killed"]), ("OK", {"mapped": "1"}, 1), str(result))
+    return _leave_charged(caisson, path, "mapped", "--scratch", "disk")
+
+
+def _leave_charged(caisson, path, how, *options):
     for _ in range(3):
-        expect(run_guest(caisson, path, "some"), "OK")
+        expect(run_guest(caisson, path, how, options=options), "OK")
     before = _dying_memory_groups()
     for _ in range(DYING_RUNS):
-        done = caisson.run_plain(cases.BOX, "some", options=with_program(path))
+        done = caisson.run_plain(cases.BOX, how, options=(*with_program(path), *options))
         equal(done.status, 0, str(done))
 
     allowed = DYING_RUNS // (2 if SHARED_MACHINE else 10)

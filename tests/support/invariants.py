@@ -8,6 +8,7 @@ check() gives the findings as {"I1": ["…"], …}; an empty dict means that all
 a foreign boundary, a listener of a process that is not ours) is no finding.
 """
 
+import glob
 import hashlib
 import os
 import stat
@@ -173,6 +174,17 @@ def _staging(ledger):
     return found
 
 
+def loop_devices(ledger):
+    """Loop devices that show an image of this ledger's. It has no name, but the directory that it is in has."""
+    images = {}
+    for path in glob.glob("/sys/block/loop*/loop/backing_file"):
+        try:
+            images[path.split("/")[3]] = proc.read(path).strip()
+        except OSError:
+            pass
+    return sorted(name for name, image in images.items() if image.startswith(os.path.realpath(ledger) + "/"))
+
+
 def _strays_elsewhere(names):
     """Entries of the usual temporary places that carry one of these ids."""
     found = []
@@ -262,6 +274,7 @@ class Watch:
     # I4
     def _no_staging(self):
         texts = [f"left in the ledger's directory: {name}" for name in sorted(_staging(self.caisson.ledger) - self.staging)]
+        texts += [f"loop device left: {name}" for name in loop_devices(self.caisson.ledger)]
         return texts + [f"left behind: {path}" for path in _strays_elsewhere(self.caisson.boundary_ids())]
 
     # I5

@@ -18,12 +18,12 @@ from support.caisson import need  # noqa: E402
 
 META_PACKAGE = "linux-image-cloud-amd64"
 MODULES = ("virtio/virtio_ring", "virtio/virtio", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci_legacy_dev", "virtio/virtio_pci",
-           "block/virtio_blk")
+           "block/virtio_blk", "block/loop")
 DISK_BYTES = 768 << 20
 
 # What the suites and their stories call by name; the libraries come along.
 PROGRAMS = ("sh", "dash", "python3", "busybox", "mount", "umount", "unshare", "cat", "date", "dd", "echo", "env", "false", "grep", "head",
-            "id", "kill", "ln", "ls", "mkdir", "printf", "rm", "rmdir", "sed", "seq", "setsid", "sleep", "sort", "stty", "sync", "tail", "tr",
+            "id", "kill", "ln", "ls", "mkdir", "mkfs.ext4", "nproc", "printf", "rm", "rmdir", "sed", "seq", "setsid", "sleep", "sort", "stty", "sync", "tail", "tr",
             "true", "wc")
 PYTHON_LEFT_OUT = ("config-*", "test", "distutils", "lib2to3", "pydoc_data", "tkinter", "idlelib", "ensurepip")
 LINKS = (("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64"))

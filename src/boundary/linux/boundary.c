@@ -52,7 +52,8 @@ static int prepare(struct boundary *base, const struct boundary_spec *spec, stru
 	if (boundary->network < 0)
 		return boundary->network;
 	linux_take_base(boundary->provider, spec->plan, &boundary->view);
-	rc = view_make(&boundary->view, spec->plan, spec->store, &boundary->ids, err);
+	const struct view_spec view = {boundary->groups.name, spec->plan, spec->store, &boundary->ids};
+	rc = view_make(&boundary->view, &view, evidence, err);
 	return rc < 0 ? err_context(err, rc, "view") : FAULT_ERR("linux.viewed", err);
 }
 

@@ -74,6 +74,12 @@ int cgroups_verify_absent(const struct host *host, const char *parent, const cha
  * his own business (R10). */
 int cgroups_destroy_anywhere(const struct host *host, const char *name, int64_t deadline_ns, int *survivors, struct err *err);
 
+/* 1 when a group of ours has this name, wherever it is; 0, or an error. */
+int cgroups_find(const struct host *host, const char *name, struct err *err);
+
+/* Is it "<ledger id>.<boundary id>" of this ledger, and nothing else? */
+bool cgroups_parse_name(const char *name, const char *ledger_id, struct boundary_identity *ret);
+
 /* Calls found for each group of ours of this ledger, wherever it is, once a name however many hierarchies it is in. */
 int cgroups_enumerate(const struct host *host, const char *ledger_id, boundary_found_fn found, void *context, struct err *err);
 

@@ -134,6 +134,13 @@ static int find_parents(const struct host *host, struct parents *parents)
 	return rc;
 }
 
+int cgroups_find(const struct host *host, const char *name, struct err *err)
+{
+	__attribute__((cleanup(parents_done))) struct parents parents = {.name = name, .err = err};
+	int rc = find_parents(host, &parents);
+	return rc < 0 ? rc : parents.count > 0;
+}
+
 int cgroups_destroy_anywhere(const struct host *host, const char *name, int64_t deadline_ns, int *survivors, struct err *err)
 {
 	__attribute__((cleanup(parents_done))) struct parents parents = {.name = name, .err = err}, left = {.name = name, .err = err};
@@ -149,8 +156,7 @@ int cgroups_destroy_anywhere(const struct host *host, const char *name, int64_t 
 
 /* ---- every name of a ledger ---- */
 
-/* "<ledger id>.<boundary id>" of this ledger, and nothing else. */
-static bool parse_name(const char *name, const char *ledger_id, struct boundary_identity *ret)
+bool cgroups_parse_name(const char *name, const char *ledger_id, struct boundary_identity *ret)
 {
 	const char *dot = strchr(name, '.');
 	if (!dot || (size_t)(dot - name) != strlen(ledger_id) || strncmp(name, ledger_id, strlen(ledger_id)) != 0 ||
@@ -186,7 +192,7 @@ static int note_identity(void *context, const char *parent, const char *name)
 {
 	struct enumeration *enumeration = context;
 	struct boundary_identity identity;
-	if (!parse_name(name, enumeration->ledger_id, &identity) || seen_before(enumeration, parent, name))
+	if (!cgroups_parse_name(name, enumeration->ledger_id, &identity) || seen_before(enumeration, parent, name))
 		return 0;
 	return enumeration->found(enumeration->context, &identity);
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "boundary/linux/scratch.h"
 
 /* The death of init is the death of its pid namespace. */
 void linux_kill_unit(struct linux_boundary *boundary)
@@ -25,6 +26,11 @@ void linux_kill_unit(struct linux_boundary *boundary)
 	if (boundary->init_pidfd >= 0)
 		pidfd_send_signal(boundary->init_pidfd, SIGKILL, NULL, 0);
 	(void)FAULT("linux.killed");
+}
+
+static bool on_disk(const struct linux_boundary *boundary)
+{
+	return boundary->spec.plan->limits.scratch == SCRATCH_DISK;
 }
 
 static int reap_init(struct linux_boundary *boundary, int64_t deadline_ns, struct err *err)
@@ -49,6 +55,16 @@ static int reap_init(struct linux_boundary *boundary, int64_t deadline_ns, struc
 	return 0;
 }
 
+/* The file systems go before the groups that their pages are charged to. The output place stays, to be collected. */
+static void drop_view(struct linux_boundary *boundary)
+{
+	if (boundary->out < 0)
+		boundary->out = fd_take(&boundary->view.out);
+	if (on_disk(boundary) && boundary->view.work >= 0)
+		scratch_abandon(boundary->view.work);
+	view_done(&boundary->view);
+}
+
 int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, struct err *err)
 {
 	struct boundary_usage usage = BOUNDARY_USAGE_UNKNOWN;
@@ -63,15 +79,15 @@ int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, s
 		cgroups_read_usage(&boundary->groups, &usage);
 	usage.survivors_killed = boundary->survivors;
 	usage.space_full = view_space_full(&boundary->view);
+	drop_view(boundary);
 	cgroups_done(&boundary->groups);
 	int others = 0;
 	rc = cgroups_destroy(&boundary->provider->host, boundary->provider->place.parent, boundary->groups.name, deadline_ns, &others, err);
 	if (rc < 0)
 		return rc;
 	usage.survivors_killed += others;
-	if (boundary->out < 0)
-		boundary->out = fd_take(&boundary->view.out);
-	view_done(&boundary->view);
+	if (on_disk(boundary) && (rc = scratch_await_absent(boundary->groups.name, deadline_ns, err)) < 0)
+		return rc;
 	ids_release(&boundary->ids);
 	boundary->phase = LINUX_CLEANED;
 	*ret = usage;
@@ -85,7 +101,8 @@ int linux_verify_empty(struct linux_boundary *boundary, struct err *err)
 		return err_set(err, rc, "verify: fault point");
 	if (boundary->init_pidfd >= 0)
 		return err_set(err, ERR_UNVERIFIED, "guest init is not reaped");
-	return cgroups_verify_absent(&boundary->provider->host, boundary->provider->place.parent, boundary->groups.name, err);
+	rc = cgroups_verify_absent(&boundary->provider->host, boundary->provider->place.parent, boundary->groups.name, err);
+	return rc < 0 || !on_disk(boundary) ? rc : scratch_verify_absent(boundary->groups.name, err);
 }
 
 int linux_collect(struct linux_boundary *boundary, struct artifact_list *ret, struct err *err)

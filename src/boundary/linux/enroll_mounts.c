@@ -173,10 +173,26 @@ static int check_cwd(const struct linux_boundary *boundary, int dir, struct evid
 	return evidence_add(evidence, "cwd", EVIDENCE_OBSERVED, err, "as planned");
 }
 
+/* The three places of the work space are of the one file system that was bounded. */
+static int check_work(const struct linux_boundary *boundary, int dir, struct evidence_list *evidence, struct err *err)
+{
+	static const char *const parts[] = {"root/box", "root/tmp", "root/dev/shm"};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		struct stat status;
+		if (fstatat(dir, parts[i], &status, AT_SYMLINK_NOFOLLOW) != 0)
+			return err_set(err, ERR_UNVERIFIED, "work: %s cannot be read: %s", parts[i], strerror(errno));
+		if (status.st_dev != boundary->view.work_dev)
+			return err_set(err, ERR_UNVERIFIED, "work: expected the boundary's own file system at %s, found another", parts[i]);
+	}
+	return evidence_add(evidence, "work", EVIDENCE_OBSERVED, err, "one file system at /box, /tmp and /dev/shm");
+}
+
 int linux_enroll_mounts(struct linux_boundary *boundary, int dir, struct evidence_list *evidence, struct err *err)
 {
 	int rc = check_root(boundary, dir, evidence, err);
 	if (rc == 0)
 		rc = check_mounts(boundary, dir, evidence, err);
+	if (rc == 0)
+		rc = check_work(boundary, dir, evidence, err);
 	return rc < 0 ? rc : check_cwd(boundary, dir, evidence, err);
 }

@@ -17,6 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/fd.h"
+#include "boundary/linux/scratch.h"
 #include "boundary/linux/userns.h"
 
 enum { OFFERED_MAX = 512 };
@@ -163,6 +164,13 @@ static void probe_kernel(const struct linux_provider *provider, struct report *r
 	say(report, &landlock, "ABI %d", host->landlock_abi);
 }
 
+static void probe_scratch(struct report *report)
+{
+	const char *missing = scratch_missing();
+	struct probe_line line = begin("scratch.disk", false, !missing, "install e2fsprogs; load the loop module");
+	say(report, &line, "%s", missing ? missing : "ext4 in a loop device");
+}
+
 /* Without a range everything is enforced still, but guest, init and caller are one user of the kernel. */
 static void probe_ids(const struct linux_provider *provider, struct report *report)
 {
@@ -193,6 +201,7 @@ int linux_probe(struct linux_provider *provider, boundary_probe_fn line, void *c
 	probe_place(provider, &report);
 	probe_memory_and_swap(provider, &report);
 	probe_namespaces(&report);
+	probe_scratch(&report);
 	probe_ids(provider, &report);
 	return report.stopped;
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "boundary/linux/scratch.h"
 
 int linux_place(struct linux_provider *provider, struct err *err)
 {
@@ -47,15 +48,36 @@ static int recover(void *context, const struct boundary_identity *identity, int6
 	snprintf(name, sizeof(name), "%s.%s", identity->ledger_id, identity->boundary_id);
 	int64_t deadline_ns = clock_mono_ns() + cleanup_ms * NS_PER_MS;
 	rc = cgroups_destroy_anywhere(&provider->host, name, deadline_ns, &count, err);
+	if (rc == 0)
+		rc = scratch_await_absent(name, deadline_ns, err);
 	if (rc == 0 && survivors)
 		*survivors = count;
 	return rc;
 }
 
+struct sweep {
+	struct linux_provider *provider;
+	boundary_found_fn found;
+	void *context;
+	struct err *err;
+};
+
+/* Of those whose groups are gone; the others have been found by them. */
+static int found_scratch(void *context, const struct boundary_identity *identity)
+{
+	const struct sweep *sweep = context;
+	char name[CGROUP_NAME_MAX];
+	snprintf(name, sizeof(name), "%s.%s", identity->ledger_id, identity->boundary_id);
+	int rc = cgroups_find(&sweep->provider->host, name, sweep->err);
+	return rc != 0 ? (rc < 0 ? rc : 0) : sweep->found(sweep->context, identity);
+}
+
 static int enumerate(void *context, const char *ledger_id, boundary_found_fn found, void *found_context, struct err *err)
 {
 	struct linux_provider *provider = context;
-	return cgroups_enumerate(&provider->host, ledger_id, found, found_context, err);
+	struct sweep sweep = {provider, found, found_context, err};
+	int rc = cgroups_enumerate(&provider->host, ledger_id, found, found_context, err);
+	return rc != 0 ? rc : scratch_enumerate(ledger_id, found_scratch, &sweep, err);
 }
 
 static void ahead(void *context)

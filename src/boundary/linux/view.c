@@ -2,7 +2,7 @@
  *
  * The root is a small tmpfs with a skeleton: directories, links, a few files of /etc, the device nodes (a tmpfs made in the host's own
  * user namespace takes real ones). The base is cloned read-only from the host or from --rootfs. Work and output are size- and
- * inode-limited tmpfs. See mount_setattr(2), open_tree(2), fsopen(2). */
+ * inode-limited tmpfs, or work an image on disk. See mount_setattr(2), open_tree(2), fsopen(2). */
 #include "boundary/linux/view.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <linux/limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +23,14 @@
 #include "artifact/tree.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "boundary/linux/scratch.h"
 #include "boundary/linux/skeleton.h"
 
 #ifndef OPEN_TREE_CLONE
 #define OPEN_TREE_CLONE 1
 #endif
+
+enum { DISK_WRITE_BYTES = 1024 * 1024, DISK_FULL_PART = 64 };
 
 void view_init(struct view *view)
 {
@@ -181,17 +185,46 @@ static int add_directory_base(struct view *view, const char *path, int skeleton,
 	return rc;
 }
 
-/* The work space is one file system, shown at three places; output is another. Init makes the three of the one: Linux before 6.15 clones
- * no part of a mount that is attached nowhere. */
-static int add_work(struct view *view, const struct plan *plan, const struct ids *ids, struct err *err)
+/* A writable file system that is bounded. */
+struct space {
+	const char *line; /* evidence */
+	int64_t bytes, inodes;
+	uint32_t uid, gid; /* of its top */
+};
+
+static int make_space(const struct space *space, struct err *err)
+{
+	char size[24], inodes[24];
+	snprintf(size, sizeof(size), "%" PRId64, OMITTED(space->line) ? 2 * space->bytes : space->bytes);
+	snprintf(inodes, sizeof(inodes), "%" PRId64, space->inodes);
+	return make_tmpfs(&(struct tmpfs){size, inodes, "0755", space->uid, space->gid}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+}
+
+static int verify_space(int mount, const struct space *space, struct evidence_list *evidence, struct err *err)
+{
+	struct statfs status;
+	if (fstatfs(mount, &status) != 0)
+		return err_sys(err, errno, "%s: cannot be read back", space->line);
+	int64_t bytes = (int64_t)status.f_blocks * status.f_bsize, inodes = (int64_t)status.f_files;
+	if (bytes != space->bytes || inodes != space->inodes)
+		return err_set(err, ERR_UNENFORCEABLE,
+		               "%s: asked for %" PRId64 " bytes and %" PRId64 " inodes, got %" PRId64 " and %" PRId64, space->line, space->bytes,
+		               space->inodes, bytes, inodes);
+	return evidence_add(evidence, space->line, EVIDENCE_OBSERVED, err, "%s, %" PRId64 " bytes, %" PRId64 " inodes",
+	                    status.f_type == TMPFS_MAGIC ? "tmpfs" : "image on disk", bytes, inodes);
+}
+
+static int make_work(const struct view_spec *spec, const struct space *space, struct err *err)
+{
+	if (spec->plan->limits.scratch == SCRATCH_MEMORY)
+		return make_space(space, err);
+	int64_t bytes = OMITTED(space->line) ? 2 * space->bytes : space->bytes;
+	return scratch_make(&(struct scratch_spec){spec->name, store_dir_fd(spec->store), bytes, space->inodes}, err);
+}
+
+static int make_parts(struct view *view, const struct ids *ids, struct err *err)
 {
 	static const struct { const char *path; mode_t mode; } parts[] = {{"box", 0755}, {"tmp", 01777}, {"dev/shm", 01777}};
-	char size[24], inodes[24];
-	snprintf(size, sizeof(size), "%" PRId64, plan->limits.work_bytes);
-	snprintf(inodes, sizeof(inodes), "%" PRId64, plan->limits.work_inodes);
-	view->work = make_tmpfs(&(struct tmpfs){size, inodes, "0755", OURS}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
-	if (view->work < 0)
-		return view->work;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		int rc = skeleton_place(view->work, parts[i].path, true, err);
 		if (rc < 0)
@@ -205,15 +238,35 @@ static int add_work(struct view *view, const struct plan *plan, const struct ids
 	return 0;
 }
 
-static int add_out(struct view *view, const struct plan *plan, const struct ids *ids, struct err *err)
+/* The work space is one file system, shown at three places; output is another. Init makes the three of the one: Linux before 6.15 clones
+ * no part of a mount that is attached nowhere. */
+static int add_work(struct view *view, const struct view_spec *spec, struct evidence_list *evidence, struct err *err)
 {
-	char size[24], inodes[24];
-	snprintf(size, sizeof(size), "%" PRId64, plan->limits.out_bytes);
-	snprintf(inodes, sizeof(inodes), "%" PRId64, plan->limits.out_inodes);
-	const struct tmpfs options = {size, inodes, "0755", ids->guest_uid, ids->guest_gid};
-	view->out = make_tmpfs(&options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	const struct plan_limits *limits = &spec->plan->limits;
+	const struct space space = {"limit.work", limits->work_bytes, limits->work_inodes, OURS};
+	struct stat status;
+	view->work = make_work(spec, &space, err);
+	if (view->work < 0)
+		return view->work;
+	int rc = verify_space(view->work, &space, evidence, err);
+	if (rc < 0)
+		return rc;
+	if (fstat(view->work, &status) != 0)
+		return err_sys(err, errno, "work space");
+	view->work_dev = OMITTED("work") ? 0 : status.st_dev;
+	return make_parts(view, spec->ids, err);
+}
+
+static int add_out(struct view *view, const struct view_spec *spec, struct evidence_list *evidence, struct err *err)
+{
+	const struct plan_limits *limits = &spec->plan->limits;
+	const struct space space = {"limit.out", limits->out_bytes, limits->out_inodes, spec->ids->guest_uid, spec->ids->guest_gid};
+	view->out = make_space(&space, err);
 	if (view->out < 0)
 		return view->out;
+	int rc = verify_space(view->out, &space, evidence, err);
+	if (rc < 0)
+		return rc;
 	int fd = fcntl(view->out, F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? err_sys(err, errno, "output space") : add_mount(view, fd, "out", VIEW_NO_DEVICES, err);
 }
@@ -310,20 +363,26 @@ static int make_base(struct view *view, const struct plan *plan, struct err *err
 	return rc < 0 ? rc : make_root_read_only(view, err);
 }
 
-int view_make(struct view *view, const struct plan *plan, struct store *store, const struct ids *ids, struct err *err)
+int view_make(struct view *view, const struct view_spec *spec, struct evidence_list *evidence, struct err *err)
 {
-	int rc = view->count > 0 ? 0 : make_base(view, plan, err);
-	if (rc < 0 || (rc = add_work(view, plan, ids, err)) < 0 || (rc = add_out(view, plan, ids, err)) < 0)
+	const struct plan_unit *unit = &spec->plan->unit;
+	int rc = view->count > 0 ? 0 : make_base(view, spec->plan, err);
+	if (rc < 0 || (rc = add_work(view, spec, evidence, err)) < 0 || (rc = add_out(view, spec, evidence, err)) < 0)
 		return rc;
-	for (size_t i = 0; i < plan->unit.input_count && rc == 0; i++)
-		rc = add_input(view, &plan->unit.inputs[i], store, err);
+	for (size_t i = 0; i < unit->input_count && rc == 0; i++)
+		rc = add_input(view, &unit->inputs[i], spec->store, err);
 	return rc;
 }
 
+/* A tmpfs is filled to its last page. ext4 refuses a large write whole, and so is full with less than that left. */
 static bool is_full(int fd)
 {
 	struct statfs status;
-	return fd >= 0 && fstatfs(fd, &status) == 0 && (status.f_bavail == 0 || status.f_ffree == 0);
+	if (fd < 0 || fstatfs(fd, &status) != 0)
+		return false;
+	uint64_t write = DISK_WRITE_BYTES / (uint64_t)status.f_bsize, part = status.f_blocks / DISK_FULL_PART;
+	uint64_t left = status.f_type == TMPFS_MAGIC ? 0 : write < part ? write : part;
+	return status.f_bavail <= left || status.f_ffree == 0;
 }
 
 bool view_space_full(const struct view *view)

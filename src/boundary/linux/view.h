@@ -1,6 +1,7 @@
 /* view.h - what the guest sees: all of its mounts, made detached by the worker; guest init only puts them in place.
  *
- * Nothing is ever mounted in the host's namespace, so nothing can be left there: a detached mount is gone with its last descriptor. */
+ * Nothing is ever mounted in the host's namespace, so nothing can be left there: a detached mount is gone with its last descriptor. The work
+ * space is a tmpfs, or an image on disk (scratch.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +10,7 @@
 
 #include "artifact/store.h"
 #include "base/error.h"
+#include "boundary/boundary.h"
 #include "boundary/linux/ids.h"
 #include "manifest/plan.h"
 
@@ -32,7 +34,7 @@ struct view {
 	size_t count, capacity;
 	bool bound;                /* of an ordinary user: device nodes are the host's, bound, and inputs are found again by path */
 	int work, out;             /* the two writable file systems, for the space_full check; -1 */
-	dev_t root_dev;
+	dev_t root_dev, work_dev;
 	ino_t root_ino;
 };
 
@@ -45,9 +47,17 @@ void view_close_mounts(struct view *view);
 /* The part that does not depend on a plan: the root and the host's base. For a worker to make ahead; single use. */
 int view_make_host_base(struct view *view, const char *const *base, struct err *err);
 
+/* What the view of one run is made of. All borrowed. */
+struct view_spec {
+	const char *name; /* of the boundary */
+	const struct plan *plan;
+	struct store *store;
+	const struct ids *ids;
+};
+
 /* Makes everything but /proc. A view that has its base already must have been made for this plan's. Input digests are checked here;
- * ERR_DAMAGED names the target whose bytes do not match. */
-int view_make(struct view *view, const struct plan *plan, struct store *store, const struct ids *ids, struct err *err);
+ * ERR_DAMAGED names the target whose bytes do not match. The two spaces' sizes are read back, an evidence line each. */
+int view_make(struct view *view, const struct view_spec *spec, struct evidence_list *evidence, struct err *err);
 
 /* The same file or directory as fd, O_PATH, by its path in the mount namespace that we are in now: what another shows cannot be cloned. */
 int view_reopen(int fd, struct err *err);

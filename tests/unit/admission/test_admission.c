@@ -109,8 +109,12 @@ static void unsupported_features_are_named_by_path(void **state)
 	(void)state;
 	struct scene scene;
 	set_up(&scene);
-	scene.manifest.image = image;
 	scene.plan.limits.scratch = SCRATCH_DISK;
+	decide(&scene);
+	assert_true(scene.decision.admit);
+	scene.manifest.image = image;
+	scene.plan.profile = profile_docker;
+	scene.policy.profiles[0] = profile_docker;
 	assert_refused(&scene, ADMISSION_UNSUPPORTED, "$.image; $.limits.scratch");
 }
 

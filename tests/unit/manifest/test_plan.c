@@ -108,6 +108,32 @@ static void values_are_rounded_so_that_they_read_back_equal(void **state)
 	plan_free(large);
 }
 
+static void a_disk_is_rounded_to_what_its_file_system_can_be(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *limits;
+		int64_t bytes, inodes;
+	} cases[] = {
+		{"", INT64_C(64) << 20, 4096},
+		{",\"work_bytes\":1048576", 1 << 20, 512},
+		{",\"work_bytes\":3145727", 2 << 20, 1024},
+		{",\"work_bytes\":1048576,\"work_inodes\":100", 1 << 20, 96},
+		{",\"work_bytes\":134217728,\"work_inodes\":17", 128 << 20, 16},
+		{",\"work_bytes\":135266304,\"work_inodes\":4000", 129 << 20, 4000},
+		{",\"work_bytes\":402653184", 384 << 20, 4080},
+		{",\"work_bytes\":1099511627776", INT64_C(1) << 40, 131072},
+	};
+	char text[256];
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		snprintf(text, sizeof text, DOC("\"limits\":{\"scratch\":\"disk\"%s}"), cases[i].limits);
+		PLAN_AUTO struct plan *plan = compile(text);
+		assert_int_equal(plan->limits.work_bytes, cases[i].bytes);
+		assert_int_equal(plan->limits.work_inodes, cases[i].inodes);
+	}
+}
+
 static void a_pin_is_canonical_and_makes_fewer_cpus_usable(void **state)
 {
 	(void)state;
@@ -136,6 +162,9 @@ static void what_this_host_cannot_give_is_refused_by_name(void **state)
 		{DOC("\"limits\":{\"pin\":\"0,4-5\"}"), "limits.pin: CPU 4 asked for, but this host can give 0,5"},
 		{DOC("\"limits\":{\"pin\":\"5\",\"cpus\":\"1.01\"}"), "limits.cpus: 1.01 asked for, but the pin can give 1 at most"},
 		{DOC("\"limits\":{\"pin\":\"5\",\"cpu_ms\":86400001}"), "limits.cpu_ms: 86400001 asked for, but this host can give 86400000"},
+		{DOC("\"limits\":{\"scratch\":\"disk\",\"work_bytes\":1048575}"), "limits.work_bytes: scratch disk has 1048576 at least"},
+		{DOC("\"limits\":{\"scratch\":\"disk\",\"work_bytes\":1073741824,\"work_inodes\":127}"),
+	         "limits.work_inodes: scratch disk of 1073741824 bytes has 128 at least"},
 		{DOC("\"limits\":{\"cpu_ms\":172800001}"), "limits.cpu_ms: 172800001 asked for, but this host can give 172800000 at most"},
 	};
 
@@ -403,6 +432,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_defaults_are_those_of_the_contract),
 		cmocka_unit_test(values_are_rounded_so_that_they_read_back_equal),
+		cmocka_unit_test(a_disk_is_rounded_to_what_its_file_system_can_be),
 		cmocka_unit_test(a_pin_is_canonical_and_makes_fewer_cpus_usable),
 		cmocka_unit_test(what_this_host_cannot_give_is_refused_by_name),
 		cmocka_unit_test(a_default_that_this_host_cannot_give_is_refused_too),

@@ -21,6 +21,7 @@ ENVIRONMENT = {
     "CAISSON_TEST_EARLY_KILLS": "10",
     "CAISSON_TEST_AT_ONCE": "6",
     "CAISSON_TEST_DYING_RUNS": "20",
+    "CAISSON_TEST_DISK_MIB": "320",
     # It is thrown away: cases that would endanger a host may run.
     "CAISSON_TEST_OWN_MACHINE": "1",
 }
@@ -34,7 +35,7 @@ MORE_HOSTILE = ("H05", "H06", "H07", "H08", "H14", "H17", "H19", "H21", "H24", "
                 "H89", "H90", "H91", "H92", "H95", "H96")
 # The rest of the corpus. Of H12 only what needs a machine of its own: there is no strace here.
 REST_HOSTILE = ("H09 ", "H11 ", "H12 shapes.c pids: a number", "H20 ", "H26 ", "H31 ", "H32 ", "H34 ", "H44 ", "H47 ", "H49 ",
-                "H52 ", "H73 ", "H74 ", "H78 ", "H82 ", "H83 ", "H93 ", "H100 ", "H101 ", "H102 ", "H103 ")
+                "H46 ", "H52 ", "H73 ", "H74 ", "H78 ", "H82 ", "H83 ", "H93 ", "H100 ", "H101 ", "H102 ", "H103 ", "H104 ")
 
 HOSTILE = [PYTHON, TESTS + "/hostile/test_hostile.py"]
 POWER_CUT = [PYTHON, TESTS + "/vm/guest/power_cut.py"]
@@ -44,6 +45,7 @@ SUITES = {
     "cli-core": [PYTHON, TESTS + "/system/test_cli.py", *CORE_CLI],
     "evidence-limits": [PYTHON, TESTS + "/system/test_evidence.py", "limit.", "cgroup.unified", "without pin"],
     "pin": [PYTHON, TESTS + "/system/test_pin.py"],
+    "scratch": [PYTHON, TESTS + "/system/test_scratch.py", "one file system", "full space", "nosuid", "inputs", "eight at once", "kill -9"],
     "bare": [PYTHON, TESTS + "/vm/guest/bare.py"],
     "hostile": HOSTILE + [identity + " " for identity in sorted(CORE_HOSTILE + MORE_HOSTILE)],
     "hostile-core": HOSTILE + [identity + " " for identity in CORE_HOSTILE],
