@@ -113,9 +113,21 @@ int draft_set_pair(struct draft *draft, const char *path, const char *pair, stru
 	return 0;
 }
 
+/* What the store has may be executed, a file as far as its owner may. */
+static int input_mode(const char *source, bool is_digest, const char **ret, struct err *err)
+{
+	struct stat status = {.st_mode = S_IXUSR};
+
+	if (!is_digest && stat(source, &status) < 0)
+		return err_sys(err, errno, "%s", source);
+	*ret = status.st_mode & S_IXUSR ? "0555" : "0444";
+	return 0;
+}
+
 int draft_add_input(struct draft *draft, const char *pair, struct err *err)
 {
-	const char *colon = strrchr(pair, ':');
+	const char *colon = strrchr(pair, ':'), *mode = NULL;
+	struct digest digest;
 
 	if (!colon || colon == pair || !colon[1])
 		return err_set(err, ERR_INVALID, "\"%s\" is not SRC:DEST, such as main.py:/box/main.py", pair);
@@ -126,16 +138,15 @@ int draft_add_input(struct draft *draft, const char *pair, struct err *err)
 	if (result)
 		return result;
 
-	struct stat status;
+	bool is_digest = digest_parse(json_string_value(source), &digest, NULL) == 0;
 
-	if (stat(json_string_value(source), &status) < 0) {
-		result = err_sys(err, errno, "%s", json_string_value(source));
+	result = input_mode(json_string_value(source), is_digest, &mode, err);
+	if (result) {
 		json_decref(source);
 		return result;
 	}
 
-	const char *mode = status.st_mode & S_IXUSR ? "0555" : "0444";
-	json_t *input = json_pack("{s:o,s:s,s:s}", "source", source, "target", colon + 1, "mode", mode);
+	json_t *input = json_pack("{s:o,s:s,s:s}", is_digest ? "digest" : "source", source, "target", colon + 1, "mode", mode);
 
 	if (!input)
 		return err_set(err, ERR_INVALID, "the target is not valid UTF-8");

@@ -129,7 +129,7 @@ const struct option_row option_table[] = {
 	{"open-files", FOR_JOB, "N", "open files; 256", draft_count, .path = "limits.open_files"},
 	{"grace", FOR_JOB, "TIME", "between TERM and KILL of a cancellation; 2s", draft_time, .path = "cancel.grace_ms"},
 	{"stdin", FOR_JOB, "FILE|-", "copied in first; closed", draft_stdin, .path = "stdin"},
-	{"input", FOR_JOB, "SRC:DEST", "a file or directory copied in, read-only, below /box", draft_input, .path = "inputs"},
+	{"input", FOR_JOB, "SRC:DEST", "a file or directory copied in, or a sha256:... of the store; read-only, below /box", draft_input, .path = "inputs"},
 	{"require-output", FOR_JOB, "NAME", "a file that must be in /out at the end, and not empty", draft_requirement,
          .path = "outputs.required"},
 	{"env", FOR_JOB, "NAME=VALUE", "environment; nothing is inherited", draft_pair, .path = "command.env"},

@@ -94,14 +94,31 @@ static int seal_text(struct store *store, const struct manifest_input *input, st
 	return 0;
 }
 
+/* A directory that was sealed is one again; its listing is not handed out under the same digest. */
 static int find_digest(struct store *store, const struct manifest_input *input, struct plan_input *ret, struct err *err)
 {
+	struct err failure = ERR_INIT;
+	char name[DIGEST_TEXT_SIZE];
 	FD_AUTO int fd = -1;
 
 	if (!store)
 		return err_set(err, ERR_UNSUPPORTED, "an input by digest is looked up when it runs");
 	ret->digest = input->digest;
-	return store_get(store, &input->digest, &fd, &ret->size_bytes, err);
+	ret->kind = PLAN_INPUT_TREE;
+
+	int result = store_get_tree(store, &input->digest, &fd, &ret->size_bytes, &failure);
+
+	if (result == ERR_NOT_FOUND) {
+		ret->kind = PLAN_INPUT_FILE;
+		result = store_get(store, &input->digest, &fd, &ret->size_bytes, &failure);
+	}
+	if (result == ERR_NOT_FOUND)
+		return err_set(err, result, "%s is not in the store", digest_text(&input->digest, name));
+	if (result < 0)
+		return err_set(err, result, "%s", failure.text);
+	if (ret->kind == PLAN_INPUT_TREE && !input->target)
+		return err_set(err, ERR_INVALID, "is a directory, which standard input cannot be");
+	return 0;
 }
 
 static int seal_input(struct store *store, const struct manifest_input *input, struct plan_input *ret, struct err *err)

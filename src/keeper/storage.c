@@ -42,12 +42,34 @@ static int take_object(void *context, const struct store_entry *entry)
 	return 0;
 }
 
+static int by_digest(const void *a, const void *b)
+{
+	const struct object *left = a, *right = b;
+	int order = memcmp(&left->digest, &right->digest, sizeof(left->digest));
+	return order != 0 ? order : (int)left->tree - (int)right->tree;
+}
+
 static int by_age(const void *a, const void *b)
 {
 	const struct object *left = a, *right = b;
 	if (left->stored_at_ms != right->stored_at_ms)
 		return left->stored_at_ms < right->stored_at_ms ? -1 : 1;
-	return memcmp(&left->digest, &right->digest, sizeof(left->digest));
+	return by_digest(a, b);
+}
+
+/* Oldest first, and the listing of a directory right before its copy: left behind it would pass for a file of that digest. */
+static void put_in_order(struct inventory *inventory)
+{
+	if (inventory->count == 0)
+		return;
+	qsort(inventory->list, inventory->count, sizeof(*inventory->list), by_digest);
+	for (size_t i = 1; i < inventory->count; i++) {
+		struct object *listing = &inventory->list[i - 1];
+		const struct object *object = &inventory->list[i];
+		if (object->tree && digest_equal(&object->digest, &listing->digest))
+			listing->stored_at_ms = object->stored_at_ms;
+	}
+	qsort(inventory->list, inventory->count, sizeof(*inventory->list), by_age);
 }
 
 struct sweep {
@@ -135,8 +157,8 @@ int storage_sweep(struct ledger *ledger, struct store *store, const struct sweep
 	};
 	*ret = (struct sweep_result){0};
 	int result = store_walk(store, take_object, &sweep.inventory, err);
-	if (result == 0 && sweep.inventory.count > 0)
-		qsort(sweep.inventory.list, sweep.inventory.count, sizeof(*sweep.inventory.list), by_age);
+	if (result == 0)
+		put_in_order(&sweep.inventory);
 	ret->objects = (int64_t)sweep.inventory.count;
 	ret->bytes = sweep.inventory.bytes;
 	if (result == 0)

@@ -230,6 +230,36 @@ def _():
     equal(run_package(caisson, path, env=READ).text, "first\n")
 
 
+@suite.case("a directory that was sealed is an input by its digest too, on the command line as well, and gone with a sweep")
+def _():
+    caisson, path = Caisson(), package()
+    equal(run_package(caisson, path).text, "first\n")
+    name = "sha256:" + os.path.basename(trees(caisson)[0])
+    again = caisson.run_manifest({"command": {"argv": ["/bin/sh", "-c", "python3 /box/app; grep -o ' /box/app ro,nosuid,nodev' /proc/self/mountinfo"]},
+                                  "inputs": [{"digest": name, "target": "/box/app"}]})
+    equal((again.word(), again.text), ("OK", "first\n /box/app ro,nosuid,nodev\n"), str(again))
+    both = caisson.run("python3", "/box/app", options=("--input", f"{name}:/box/app", "--input", f"{name}:/box/other"))
+    equal((both.word(), both.text, len(trees(caisson))), ("OK", "first\n", 1), str(both))
+    spoil_bytes(trees(caisson)[0])
+    refused_by_name(caisson, name, b"has other contents than its name says")
+    equal(caisson.call("gc").status, 0)
+    refused_by_name(caisson, name, b"is not in the store")
+
+
+def refused_by_name(caisson, name, word):
+    done = caisson.run_plain("echo", "marker", options=("--input", f"{name}:/box/app"))
+    equal((done.status, done.stdout), (125, b""), str(done))
+    holds(word in done.stderr and b"/box/app" in done.stderr, str(done))
+
+
+@suite.case("an artifact of one run is the input of another by its digest on the command line")
+def _():
+    caisson = Caisson()
+    made = caisson.run("sh", "-c", "printf '#!/bin/sh\\necho ran\\n' > /out/tool && chmod +x /out/tool")
+    name = made.receipt["artifacts"][0]["sha256"]
+    equal(caisson.run("/box/tool", options=("--input", f"{name}:/box/tool")).text, "ran\n", str(made.receipt["artifacts"]))
+
+
 def spoil_bytes(tree):
     name = os.path.join(tree, "sub", "word.py")
     os.chmod(name, 0o644)

@@ -183,6 +183,35 @@ static void a_directory_is_a_tree_with_a_store_or_without(void **state)
 	tear_down(&scene);
 }
 
+/* By the digest of its listing, which is an object too, it is the directory; and no standard input. */
+static void a_directory_has_a_digest_and_is_found_by_it(void **state)
+{
+	struct scene scene;
+	char text[DIGEST_TEXT_SIZE], document[DOCUMENT_SIZE];
+
+	(void)state;
+	set_up(&scene);
+	input_from(&scene, "dir");
+	assert_int_equal(seal(&scene, scene.store), 0);
+
+	struct digest digest = scene.sealed.plan.inputs[0].digest;
+
+	seal_done(&scene.sealed);
+	manifest_free(scene.manifest);
+	snprintf(document, sizeof(document), "\"inputs\":[{\"digest\":\"%s\",\"target\":\"/box/in\"}]", digest_text(&digest, text));
+	read_manifest(&scene, document, NULL, "");
+	assert_int_equal(seal(&scene, scene.store), 0);
+	assert_int_equal(scene.sealed.plan.inputs[0].kind, PLAN_INPUT_TREE);
+	assert_int_equal(scene.sealed.plan.inputs[0].size_bytes, 0);
+	assert_true(digest_equal(&digest, &scene.sealed.plan.inputs[0].digest));
+	manifest_free(scene.manifest);
+	snprintf(document, sizeof(document), "\"stdin\":{\"digest\":\"%s\"}", text);
+	read_manifest(&scene, document, NULL, "");
+	assert_int_equal(seal(&scene, scene.store), ERR_INVALID);
+	assert_non_null(strstr(scene.err.text, "stdin: is a directory"));
+	tear_down(&scene);
+}
+
 /* /dev/zero has no end: a stdin is bounded whatever it comes from. */
 static void stdin_is_bounded(void **state)
 {
@@ -219,6 +248,7 @@ int main(void)
 		cmocka_unit_test(a_digest_must_be_in_the_store),
 		cmocka_unit_test(what_is_no_regular_file_is_refused_by_name),
 		cmocka_unit_test(a_directory_is_a_tree_with_a_store_or_without),
+		cmocka_unit_test(a_directory_has_a_digest_and_is_found_by_it),
 		cmocka_unit_test(stdin_is_bounded),
 		cmocka_unit_test(without_a_store_there_are_digests_alone),
 	};

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "artifact/tree.h"
 #include "base/fd.h"
 #include "keeper/storage.h"
 #include "ledger_fixture.h"
@@ -112,6 +113,28 @@ static void the_oldest_goes_first_until_the_store_is_small_enough(void **state)
 	assert_true(!is_there(stage, &middle) && is_there(stage, &newest));
 	assert_int_equal(sweep(stage, 0, 0, false).removed, 1);
 	assert_true(is_there(stage, &stage->hello));
+}
+
+/* Without its copy a listing would pass for a file of that digest: it goes first, however young it is. */
+static void a_listing_never_outlives_its_directory(void **state)
+{
+	struct stage *stage = *state;
+	struct digest digest;
+	int64_t size;
+	mkdirat(stage->fixture.dir, "tree", 0755);
+	FD_AUTO int dir = openat(stage->fixture.dir, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	FD_AUTO int file = openat(dir, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(fd_write_all(file, "0123456789", 10), 0);
+	assert_int_equal(store_put_tree(stage->store, dir, 100, &digest, &size, NULL), 0);
+	make_older(stage, &digest, -3);
+	struct sweep_result all = sweep(stage, -1, 0, true);
+	assert_int_equal(all.removed, 2);
+	assert_int_equal(sweep(stage, all.bytes - 1, 0, false).removed, 1);
+	assert_false(is_there(stage, &digest));
+	assert_int_equal(store_check_tree(stage->store, &digest, NULL), 0);
+	assert_int_equal(sweep(stage, -1, 0, false).removed, 1);
+	assert_int_equal(store_check_tree(stage->store, &digest, NULL), ERR_NOT_FOUND);
+	unlinkat(dir, "file", 0);
 }
 
 static void more_than_a_batch_goes_in_several(void **state)
@@ -224,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(what_a_receipt_names_stays),
 		CASE(the_oldest_goes_first_until_the_store_is_small_enough),
+		CASE(a_listing_never_outlives_its_directory),
 		CASE(more_than_a_batch_goes_in_several),
 		CASE(a_sweep_stands_down_when_nobody_knows_what_a_run_needs),
 		CASE(a_sound_store_has_no_findings),
