@@ -197,6 +197,15 @@ static int open_unnamed(struct store *store, struct err *err)
 	return fd_take(&fd);
 }
 
+int store_spool(struct store *store, int *ret_fd, struct err *err)
+{
+	int fd = openat(store->tmp, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_sys(err, errno, "make room for an object on its way");
+	*ret_fd = fd;
+	return 0;
+}
+
 /* 1 when the object has its name now, 0 when somebody else was faster. */
 static int link_object(struct store *store, int fd, const struct digest *digest, struct err *err)
 {

@@ -31,6 +31,10 @@ int store_put_bytes(struct store *store, const void *bytes, size_t count, bool d
 int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, struct digest *ret, int64_t *ret_size,
                  struct err *err);
 
+/* A file without a name, empty, to be written and read: for bytes that arrive piece by piece, before they are put. It is on the store's file
+ * system, so that a full one is noticed early. */
+int store_spool(struct store *store, int *ret_fd, struct err *err);
+
 /* Makes the names of objects that were put without `durable` survive a power cut. */
 int store_sync_names(struct store *store, const struct digest *const *digests, size_t count, struct err *err);
 

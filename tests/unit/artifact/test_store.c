@@ -371,11 +371,31 @@ static void a_link_in_the_place_of_a_subdirectory_is_refused(void **state)
 	assert_null(again);
 }
 
+static void a_spool_has_no_name_and_can_be_put(void **state)
+{
+	struct place *place = *state;
+	struct stat status;
+	struct digest digest;
+	struct err err = ERR_INIT;
+	int64_t size = 0;
+	FD_AUTO int spool = -1;
+	assert_int_equal(store_spool(place->store, &spool, &err), 0);
+	assert_int_equal(fstat(spool, &status), 0);
+	assert_int_equal(status.st_nlink, 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+	assert_int_equal(fd_write_all(spool, "bytes", 5), 0);
+	assert_int_equal(lseek(spool, 0, SEEK_SET), 0);
+	assert_int_equal(store_put_fd(place->store, spool, 5, true, &digest, &size, &err), 0);
+	assert_int_equal(size, 5);
+	assert_int_equal(store_check(place->store, &digest, &err), 0);
+}
+
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		STORE_TEST(a_spool_has_no_name_and_can_be_put),
 		STORE_TEST(what_was_put_can_be_got),
 		STORE_TEST(an_object_has_one_link_and_its_mode_whatever_the_umask),
 		STORE_TEST(putting_again_keeps_the_object),
