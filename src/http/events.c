@@ -16,6 +16,7 @@ struct stream {
 	struct buf text;           /* the piece at hand */
 	size_t passed_on;
 	int64_t attempt, seq;      /* the last event of it */
+	bool follows;              /* waits for what is to come */
 	bool ends, failed;
 };
 
@@ -43,12 +44,24 @@ static int put_question(struct request *request, int64_t attempt, int64_t seq, i
 	return ret->text ? 0 : ERR_NO_MEMORY;
 }
 
+static int read_follow(const struct request *request, bool *ret, struct err *err)
+{
+	const char *follow = parameter_text(request, "follow");
+	*ret = !follow || strcmp(follow, "true") == 0;
+	if (*ret || strcmp(follow, "false") == 0)
+		return 0;
+	return err_set(err, ERR_INVALID, "follow must be true or false");
+}
+
 /* The first piece does not wait, so that the head of the answer is there at once. */
 static int ask_events(struct request *request, struct question *ret, struct err *err)
 {
 	const char *last = head_value(request, "Last-Event-ID");
 	int64_t attempt = 0, seq = 0;
+	bool follows;
 	int result = last ? parse_id(last, &attempt, &seq, err) : 0;
+	if (result == 0)
+		result = read_follow(request, &follows, err);
 	if (result)
 		return result;
 	result = put_question(request, attempt, seq, 0, ret);
@@ -61,7 +74,7 @@ static int take_piece(struct stream *stream, const struct answer *answer)
 	stream->passed_on = 0;
 	stream->attempt = answer_number(answer, "attempt", stream->attempt);
 	stream->seq = answer_number(answer, "seq", stream->seq);
-	stream->ends = answer_flag(answer, "end");
+	stream->ends = answer_flag(answer, "end") || (answer->body_length == 0 && !stream->follows);
 	if (answer->body_length == 0 && !stream->ends)
 		return buf_puts(&stream->text, keep_alive, NULL);
 	return buf_append(&stream->text, answer->body ? answer->body : "", answer->body_length, NULL);
@@ -77,7 +90,7 @@ static void release_stream(void *context)
 static void ask_more(struct stream *stream)
 {
 	struct question question;
-	if (put_question(stream->request, stream->attempt, stream->seq, FRONT_KEEP_ALIVE_MS, &question) ||
+	if (put_question(stream->request, stream->attempt, stream->seq, stream->follows ? FRONT_KEEP_ALIVE_MS : 0, &question) ||
 	    client_ask(stream->client, stream->request, &question, NULL))
 		stream->failed = true;
 }
@@ -119,6 +132,7 @@ static void answer_events(struct request *request, struct answer *answer)
 	if (!stream)
 		return;
 	*stream = (struct stream){.request = request, .client = request->client, .text = BUF_INIT(WIRE_BODY_MAX)};
+	read_follow(request, &stream->follows, NULL);
 	if (take_piece(stream, answer)) {
 		release_stream(stream);
 		return;
@@ -127,5 +141,7 @@ static void answer_events(struct request *request, struct answer *answer)
 	respond_stream(request, "text/event-stream", read_stream, stream, release_stream);
 }
 
-const struct route route_events_get = {
-	.method = MHD_HTTP_METHOD_GET, .pattern = "/v1/runs/*/events", .streams = true, .ask = ask_events, .answer = answer_events};
+static const char *const events_parameters[] = {"follow", NULL};
+
+const struct route route_events_get = {.method = MHD_HTTP_METHOD_GET, .pattern = "/v1/runs/*/events", .parameters = events_parameters,
+	.streams = true, .ask = ask_events, .answer = answer_events};

@@ -190,6 +190,7 @@ REFUSED = [
     ("a wait of an hour", get(b"/v1/runs/" + RUN.encode() + b"?wait_ms=3600000"), {400}),
     ("a stream that is none", get(b"/v1/runs/" + RUN.encode() + b"/logs?stream=stdin"), {400}),
     ("a cancellation that says more", post(b"/v1/runs/" + RUN.encode() + b"/cancel", b'{"force":true}'), {400}),
+    ("events that are followed a little", get(b"/v1/runs/" + RUN.encode() + b"/events?follow=1"), {400}),
     ("an event id that is none", get(b"/v1/runs/" + RUN.encode() + b"/events", b"Last-Event-ID: 1\r\n"), {400}),
     ("a slot that is none", post(b"/v1/workers/a/recover"), {404}),
     ("a key of 129 characters", post(b"/v1/runs", b"{}", b"Idempotency-Key: " + b"k" * 129 + b"\r\n"), {400}),
