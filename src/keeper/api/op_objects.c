@@ -1,0 +1,86 @@
+/* op_objects.c - takes an input's bytes into the store: first into a file without a name, which the front writes, then under their digest.
+ *
+ * The object is nobody's until a run names it: a sweep in between may remove it, and then it has to be sent again. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "keeper/api/api_internal.h"
+
+/* Counts the upload, unless there are too many. Each ends with its connection's spool. */
+static bool take_turn(struct api *api)
+{
+	pthread_mutex_lock(&api->lock);
+	bool free_turn = api->upload_count < API_UPLOADS_MAX;
+	api->upload_count += free_turn;
+	pthread_mutex_unlock(&api->lock);
+	return free_turn;
+}
+
+static void end_turn(struct call *call)
+{
+	if (*call->spool < 0)
+		return;
+	fd_close(call->spool);
+	pthread_mutex_lock(&call->api->lock);
+	call->api->upload_count--;
+	pthread_mutex_unlock(&call->api->lock);
+}
+
+static int make_spool(struct call *call, int *ret, struct err *err)
+{
+	struct store *store = NULL;
+	int result = store_open(store_dir_fd(call->api->options.store), &store, err);
+	if (result == 0)
+		result = store_spool(store, ret, err);
+	store_free(store);
+	return result;
+}
+
+static int handle_begin(struct call *call, struct err *err)
+{
+	FD_AUTO int spool = -1;
+	end_turn(call); /* of one that was broken off */
+	int result = make_spool(call, &spool, err);
+	if (result)
+		return result;
+	call->reply.fd = dup(spool);
+	if (call->reply.fd < 0)
+		return err_sys(err, errno, "share a file");
+	if (!take_turn(call->api))
+		return err_set(err, ERR_BUSY, "%d objects are being sent already", API_UPLOADS_MAX);
+	*call->spool = fd_take(&spool);
+	return 0;
+}
+
+const struct operation operation_object_begin = {.name = "object_begin", .handle = handle_begin};
+
+static int seal(struct call *call, struct digest *ret, int64_t *ret_size, struct err *err)
+{
+	struct store *store = NULL;
+	if (lseek(*call->spool, 0, SEEK_SET) < 0)
+		return err_sys(err, errno, "read an object");
+	int result = store_open(store_dir_fd(call->api->options.store), &store, err);
+	if (result == 0)
+		result = store_hold(store, err); /* a sweep of the moment waits, or we do */
+	if (result == 0)
+		result = store_put_fd(store, *call->spool, WIRE_OBJECT_MAX, true, ret, ret_size, err);
+	store_free(store);
+	return result;
+}
+
+static int handle_seal(struct call *call, struct err *err)
+{
+	struct digest digest;
+	char text[DIGEST_TEXT_SIZE];
+	int64_t size = 0;
+	if (*call->spool < 0)
+		return err_set(err, ERR_STATE, "no object was sent");
+	int result = seal(call, &digest, &size, err);
+	end_turn(call);
+	if (result)
+		return result;
+	return reply_json(call, json_pack("{s:s, s:I}", "digest", digest_text(&digest, text), "size_bytes", (json_int_t)size), err);
+}
+
+const struct operation operation_object_seal = {.name = "object_seal", .handle = handle_seal};
