@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "boundary/linux/birth.h"
 
 /* Descriptors that the child needs, all of them numbered INIT_FIRST_FREE_FD or above until the child moves them into place. */
 struct handover {
@@ -286,9 +287,18 @@ static bool reset_ignored_signals(const struct linux_provider *provider)
 	return true;
 }
 
-/* In the child, between clone and exec: async-signal-safe calls only. */
-_Noreturn static void execute_init(const struct linux_provider *provider, const struct handover *handover)
+/* What the child of a birth is given. */
+struct newborn {
+	const struct linux_provider *provider;
+	const struct handover *handover;
+};
+
+/* In the child, between clone and exec: async-signal-safe calls only, and nothing is written but its own stack. */
+static void execute_init(const void *context)
 {
+	const struct newborn *newborn = context;
+	const struct linux_provider *provider = newborn->provider;
+	const struct handover *handover = newborn->handover;
 	const int targets[][2] = {{handover->streams[0], 0}, {handover->streams[1], 1}, {handover->streams[2], 2},
 	                          {handover->setup, INIT_SETUP_FD}, {handover->control, INIT_CONTROL_FD}};
 	static char *const argv[] = {(char *)(uintptr_t)"caisson-init", NULL};
@@ -335,16 +345,13 @@ static int clone_init(struct linux_boundary *boundary, const struct handover *ha
 	}
 	if (!OMITTED("ns.net") && setns(boundary->network, CLONE_NEWNET) != 0)
 		return err_sys(err, errno, "network namespace");
-	long pid = syscall(SYS_clone3, &args, sizeof(args));
-	if (pid == 0)
-		execute_init(boundary->provider, handover);
-	int error = errno;
+	pid_t pid = birth(&args, execute_init, &(struct newborn){boundary->provider, handover});
 	fd_close(&boundary->network);
 	if (setns(boundary->provider->own_network, CLONE_NEWNET) != 0)
 		return err_sys(err, errno, "return to our network namespace");
 	if (pid < 0)
-		return linux_userns_failed(error, "clone3 with new namespaces", err);
-	boundary->init_pid = (pid_t)pid;
+		return linux_userns_failed(-pid, "clone3 with new namespaces", err);
+	boundary->init_pid = pid;
 	boundary->init_pidfd = pidfd;
 	return 0;
 }
