@@ -265,12 +265,29 @@ static int present(struct store *store, const struct digest *digest, int64_t siz
 	return 1;
 }
 
+/* What has a name may be executed by somebody at once, which nobody can while it is open for writing (ETXTBSY). */
+static int reopen_for_reading(int *fd, struct err *err)
+{
+	char self[32];
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", *fd);
+	int again = open(self, O_RDONLY | O_CLOEXEC);
+	if (again < 0)
+		return err_sys(err, errno, "open a new object again");
+	close(*fd);
+	*fd = again;
+	return 0;
+}
+
 /* Gives the unnamed file its name. Its bytes are on the disk before that, always: a name that a power cut left with other bytes
  * would stand in the way of every later put. */
-static int commit(struct store *store, int fd, const struct digest *digest, int64_t size, struct err *err)
+static int commit(struct store *store, int *object, const struct digest *digest, int64_t size, struct err *err)
 {
-	if (fdatasync(fd) < 0)
+	if (fdatasync(*object) < 0)
 		return err_sys(err, errno, "sync an object");
+	int reopened = reopen_for_reading(object, err);
+	if (reopened < 0)
+		return reopened;
+	int fd = *object;
 	int fault = FAULT_ERR("store.synced", err);
 	if (fault < 0)
 		return fault;
@@ -297,7 +314,7 @@ int store_put_fd(struct store *store, int fd, int64_t max_bytes, bool durable, s
 		return result;
 	result = present(store, &digest, size, err);
 	if (result == 0)
-		result = commit(store, object, &digest, size, err);
+		result = commit(store, &object, &digest, size, err);
 	if (result >= 0 && durable)
 		result = sync_name(store, &digest, err);
 	if (result < 0)
@@ -315,7 +332,7 @@ static int write_object(struct store *store, const void *bytes, size_t count, co
 	int result = fd_write_all(object, bytes, count);
 	if (result < 0)
 		return err_sys(err, -result, "write an object");
-	return commit(store, object, digest, (int64_t)count, err);
+	return commit(store, &object, digest, (int64_t)count, err);
 }
 
 int store_put_bytes(struct store *store, const void *bytes, size_t count, bool durable, struct digest *ret, struct err *err)

@@ -4,14 +4,16 @@
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from support import caisson as program, harness, scratch  # noqa: E402
+from support import caisson as program, harness, proc, scratch  # noqa: E402
 from support.caisson import Caisson  # noqa: E402
 from support.harness import equal, holds  # noqa: E402
+from support.supervisor import Supervisor  # noqa: E402
 
 suite = harness.Suite("inputs")
 
@@ -156,6 +158,18 @@ def _():
         file.write(b"changed in place")
     gives(by_source(caisson, source), b"changed in place" + LARGE[16:])
     gives(by_digest(caisson, LARGE), LARGE)
+
+
+@suite.case("a program that another run has just sealed can be executed while that one still holds it")
+def _():
+    caisson = faulty()
+    source = scratch.file("program", b"#!/bin/sh\nexec true\n", 0o755)
+    options = ("--input", f"{source}:/box/program")
+    first = Supervisor.start(caisson, "/box/program", options=options, env={"CAISSON_FAULT": "store.named:stop"})
+    harness.wait_until(lambda: proc.Process(first.keeper).state == "T", 10, "the first run stops behind the naming")
+    equal(caisson.run("/box/program", options=options).word(), "OK")
+    os.kill(first.keeper, signal.SIGCONT)
+    equal(first.reap(), 0)
 
 
 @suite.case("a note that is lost or false costs one reading, and goes with its object")
