@@ -26,7 +26,9 @@ if len(CPUS) > 1:  # or the pin would be what a process has anyway
 GRADES = {"observed", "attested", "probed"}
 # The least that enroll must vouch for (contract and architecture): by the first words of the names.
 EXPECTED = ("ns.user", "ns.mnt", "ns.pid", "ns.net", "ns.ipc", "ns.uts", "ns.cgroup", "limit.memory", "limit.pids", "limit.cpu",
-            "no_new_privs", "seccomp", "landlock", "root", "net.lo", "cgroup.")
+            "no_new_privs", "seccomp", "landlock", "root", "net.lo", "cgroup.", "limit.work", "limit.out", "work")
+if len(CPUS) > 1:
+    EXPECTED += ("limit.pin", "pin")
 
 
 def evidence():

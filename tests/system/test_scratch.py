@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """test_scratch.py - a work space on disk: as large as was asked for, no more, private to its run, and gone with it however that ends."""
 
+import fcntl
 import os
 import signal
+import struct
 import subprocess
 import sys
 
@@ -220,6 +222,43 @@ def _():
         is_in(caisson.list()[0]["verdict"], {"interrupted", "boundary_error"}, target)
         supervisor.reap_orphans()
         watch.hold()
+
+
+LOOP_CONFIGURE, LOOP_CTL_GET_FREE, LO_AUTOCLEAR = 0x4C0A, 0x4C82, 4
+LOOP_INFO = struct.Struct("=5Q4I64s64s32s2Q")
+
+
+def show_image(ledger, name):
+    """A loop device as a boundary has it: of an unnamed image beside the ledger, with this name. The descriptor holds it."""
+    image = os.open(os.path.join(ledger, "store"), os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.ftruncate(image, MIB)
+    info = LOOP_INFO.pack(0, 0, 0, 0, 0, 0, 0, 0, LO_AUTOCLEAR, name.encode(), b"", b"", 0, 0)
+    with open("/dev/loop-control", "r+b", buffering=0) as control:
+        device = os.open(f"/dev/loop{fcntl.ioctl(control, LOOP_CTL_GET_FREE)}", os.O_RDWR)
+    fcntl.ioctl(device, LOOP_CONFIGURE, struct.pack("=2I", image, 4096) + info + bytes(64))
+    os.close(image)
+    return device
+
+
+@suite.case("a sweep finds a device of this ledger whose groups are gone, says so while it is held, and leaves others alone")
+def _():
+    caisson = Caisson()
+    equal(caisson.run("true").word(), "OK")
+    ledger_id = caisson.rows("SELECT ledger_id FROM ledger")[0]["ledger_id"]
+    ours, foreign = f"{ledger_id}.bnd-aaaaaaaaaaaaaaaa", "led-bbbbbbbbbbbbbbbb.bnd-aaaaaaaaaaaaaaaa"
+    held = [show_image(caisson.ledger, ours), show_image(caisson.ledger, foreign)]
+    try:
+        said = caisson.call("recover", "--dry-run").stdout.decode()
+        holds("bnd-aaaaaaaaaaaaaaaa" in said and said.count("bnd-") == 1, said)
+        busy = caisson.recover(timeout=60)
+        holds(busy.status != 0 and b"loop device" in busy.stdout + busy.stderr, str(busy))
+        equal(len(loop_devices(caisson.ledger)), 2)
+        os.close(held.pop(0))
+        equal(caisson.recover().status, 0)
+        equal(len(loop_devices(caisson.ledger)), 1, "the foreign one")
+    finally:
+        for device in held:
+            os.close(device)
 
 
 @suite.case("while something still holds it, recovery says so and seals nothing; afterwards it does")

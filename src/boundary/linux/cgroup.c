@@ -117,13 +117,20 @@ static int make_unified(struct cgroups *groups, struct err *err)
 	return 0;
 }
 
+/* A place may be ours in the hierarchies of every run and not in that of a limit which few have. */
 static int make_legacy(struct cgroups *groups, enum controller controller, struct err *err)
 {
 	char path[CGROUP_PATH_MAX];
+	struct err failure = ERR_INIT;
 	FD_AUTO int parent = -1;
 	snprintf(path, sizeof(path), "%s/%s", groups->host->controllers[controller].mount, groups->place->parent);
-	int rc = make_group(AT_FDCWD, path, true, &parent, err);
-	return rc < 0 ? rc : make_group(parent, groups->name, false, &groups->controller[controller], err);
+	int rc = make_group(AT_FDCWD, path, true, &parent, &failure);
+	if (rc == 0)
+		rc = make_group(parent, groups->name, false, &groups->controller[controller], &failure);
+	if (rc == 0)
+		return 0;
+	return controller_always_used(controller) ? err_set(err, rc, "%s", failure.text)
+	                                          : err_set(err, ERR_UNENFORCEABLE, "limit.%s: %s", limit_name(controller), failure.text);
 }
 
 /* Hierarchies with several controllers (cpu,cpuacct) hold one group for both. */
