@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""test_manual.py - the man page names exactly the commands and options that the program has."""
+"""test_manual.py - the man pages name exactly the commands, options and resources that there are."""
 
+import glob
 import os
 import re
 import subprocess
@@ -42,6 +43,17 @@ def _():
         options |= set(re.findall(r"^  --([\w-]+)", help_text(command), re.MULTILINE))
     sections = page().split(".SH OPTIONS OF RUN AND SUBMIT", 1)[1].split(".SH EXIT STATUS", 1)[0]
     harness.equal(set(re.findall(r"--([a-z][\w-]*)", sections)), options - {"help"})
+
+
+@suite.case("each resource of the API is in its manual, and no other")
+def _():
+    served = set()
+    for path in glob.glob(os.path.join(caisson.TOP, "src", "http", "*.c")):
+        with open(path, encoding="utf-8") as file:
+            served |= set(re.findall(r'\.method = MHD_HTTP_METHOD_(\w+),\s+\.pattern = "([^"]+)"', file.read()))
+    with open(os.path.join(caisson.TOP, "docs", "man", "caisson-api.7"), encoding="utf-8") as file:
+        told = set(re.findall(r"^\.B (GET|POST|PUT) (/[^?\s]*)", file.read(), re.MULTILINE))
+    harness.equal({(method, re.sub(r"\b[A-Z]+\b", "*", path)) for method, path in told}, served)
 
 
 if __name__ == "__main__":

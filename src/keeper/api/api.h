@@ -16,8 +16,8 @@
 enum {
 	API_CONNECTIONS_MAX = WIRE_CONNECTIONS_MAX,
 	API_CONNECTIONS_OF_UID_MAX = 2048, /* of one user; root and the keeper's own may have all */
-	API_THREADS = 4,
-	API_UPLOADS_MAX = 8,               /* objects that are being sent at a time */
+	API_THREADS = 8,
+	API_UPLOADS_MAX = 4,               /* objects that are being sent at a time */
 	API_BACKLOG = 512,
 };
 
