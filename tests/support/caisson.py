@@ -1,6 +1,7 @@
 """caisson.py - runs the built program on a private ledger and gives back what it said.
 
-CAISSON_BIN names the program (default build/caisson), CAISSON_FAULT_BIN the one with fault points (default build-fault/caisson).
+CAISSON_BIN names the program (default build/caisson), CAISSON_FAULT_BIN the one with fault points (default build-fault/caisson). With
+CAISSON_TEST_AS it is run by an ordinary user (delegated.py).
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import sqlite3
 import subprocess
 import time
 
-from support import harness, scratch
+from support import delegated, harness, scratch
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.path.abspath(os.environ.get("CAISSON_BIN", os.path.join(TOP, "build", "caisson")))
@@ -111,15 +112,21 @@ def exit_status_of(word):
 class Caisson:
     """A program and a ledger of its own."""
 
-    def __init__(self, binary=None, ledger=None):
+    def __init__(self, binary=None, ledger=None, user=None):
         self.binary = need(os.path.abspath(binary or BIN))
-        self.ledger = ledger or scratch.directory("ledger")
+        self.user = user or delegated.from_environment()
+        if self.user:
+            self.binary = self.user.program(self.binary)
+        self.ledger = ledger or (self.user.directory("ledger") if self.user else scratch.directory("ledger"))
 
     def command(self, verb, *words):
-        return [self.binary, verb, "--ledger", self.ledger, *words]
+        argv = [self.binary, verb, "--ledger", self.ledger, *words]
+        return self.user.command(*argv) if self.user else argv
 
     def environment(self, extra=None):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("CAISSON_")}
+        if self.user:
+            environment.update(self.user.environment())
         environment.update(extra or {})
         return environment
 

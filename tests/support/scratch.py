@@ -14,17 +14,25 @@ def _remove(path):
         shutil.rmtree(path, ignore_errors=True)
 
 
+def _give(path):
+    """To the user that Caisson runs as (delegated.py), if it is another."""
+    uid = int(os.environ.get("CAISSON_TEST_AS") or os.geteuid())
+    if uid != os.geteuid():
+        os.chown(path, uid, uid)
+    return path
+
+
 @functools.cache
 def root():
     """The scratch root, made at its first use: a program that replaces itself by exec before leaves nothing."""
     path = tempfile.mkdtemp(prefix="caisson-test.", dir=os.environ.get("CAISSON_TEST_TMP", "/tmp"))
     atexit.register(_remove, path)
-    return path
+    return _give(path)
 
 
 def directory(name):
     """A fresh directory (0700) below the scratch root."""
-    return tempfile.mkdtemp(prefix=name + ".", dir=root())
+    return _give(tempfile.mkdtemp(prefix=name + ".", dir=root()))
 
 
 def file(name, content=b"", mode=0o644):
@@ -33,4 +41,4 @@ def file(name, content=b"", mode=0o644):
     with open(path, "wb") as out:
         out.write(content if isinstance(content, bytes) else content.encode())
     os.chmod(path, mode)
-    return path
+    return _give(path)
