@@ -167,7 +167,7 @@ int db_ready(struct db *db, enum db_statement which, struct err *err)
 /* The next commit begins the WAL anew: nothing more is needed than that everything in it is in the database. */
 void db_write_back(struct db *db)
 {
-	if (db->wal_pages > DB_CLOSE_CHECKPOINT_PAGES)
+	if (db->wal_pages > DB_WAIT_CHECKPOINT_PAGES)
 		sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 

@@ -12,6 +12,7 @@
 enum {
 	DB_BUSY_MS = 10000,
 	DB_CLOSE_CHECKPOINT_PAGES = 96, /* a WAL longer than this is written back at close: the next opening reads all of it */
+	DB_WAIT_CHECKPOINT_PAGES = 40,  /* where there is time: less than two runs leave, so that a close finds it short */
 	DB_COMMIT_CHECKPOINT_PAGES = 1000,
 	DB_APPLICATION_ID = 0x43616973, /* "Cais" */
 };
