@@ -63,6 +63,9 @@ void cgroups_read_usage(const struct cgroups *groups, struct boundary_usage *usa
 /* An eventfd that becomes readable when the v1 memory group is out of memory; -1 with 0 on v2, where the kernel kills the whole group. */
 int cgroups_watch_memory(const struct cgroups *groups, int *ret_fd, struct err *err);
 
+/* Removes those of the guest's groups that have no member: ahead of cgroups_destroy, which sees to the rest. */
+void cgroups_remove_guest(const struct cgroups *groups);
+
 /* By name alone, below this parent in every hierarchy: kills what is in there (thawing v1) and removes the groups, until deadline_ns
  * (CLOCK_MONOTONIC). Absent is success. *survivors is added to. ERR_TIMEOUT names what is left. */
 int cgroups_destroy(const struct host *host, const char *parent, const char *name, int64_t deadline_ns, int *survivors, struct err *err);

@@ -176,6 +176,18 @@ static int destroy_in(int parent, const char *name, bool unified, int64_t deadli
 	return rc < 0 ? rc : remove_group(parent, name, deadline_ns);
 }
 
+void cgroups_remove_guest(const struct cgroups *groups)
+{
+	struct cgroup_mounts list = cgroups_list_mounts(groups->host);
+	if (groups->top >= 0)
+		unlinkat(groups->top, "guest", AT_REMOVEDIR);
+	for (int i = 0; i < list.count; i++) {
+		char path[CGROUP_PATH_MAX + CGROUP_NAME_MAX];
+		snprintf(path, sizeof(path), "%s/%s/%s", list.mounts[i], groups->place->parent, groups->name);
+		rmdir(path); /* the v2 one still has init's */
+	}
+}
+
 int cgroups_destroy(const struct host *host, const char *parent, const char *name, int64_t deadline_ns, int *survivors, struct err *err)
 {
 	struct cgroup_mounts list = cgroups_list_mounts(host);

@@ -22,6 +22,7 @@ void linux_kill_unit(struct linux_boundary *boundary)
 		return;
 	boundary->kill_sent_ns = clock_mono_ns();
 	int alive = cgroups_population(&boundary->groups);
+	boundary->guest_gone = alive == 0;
 	boundary->survivors = alive > 0 ? alive - (boundary->exited ? 0 : 1) : 0;
 	if (boundary->init_pidfd >= 0)
 		pidfd_send_signal(boundary->init_pidfd, SIGKILL, NULL, 0);
@@ -65,6 +66,17 @@ static void drop_view(struct linux_boundary *boundary)
 	view_done(&boundary->view);
 }
 
+/* While init dies: where nobody was left in the guest's groups their figures are the last ones, and they can go. Those that do not are
+ * removed with the rest. Pages on a disk are still to be written, and charged to them. */
+static bool settle_early(struct linux_boundary *boundary, struct boundary_usage *usage)
+{
+	if (boundary->phase < LINUX_LAUNCHED || !boundary->guest_gone || on_disk(boundary))
+		return false;
+	cgroups_read_usage(&boundary->groups, usage);
+	cgroups_remove_guest(&boundary->groups);
+	return true;
+}
+
 int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, struct err *err)
 {
 	struct boundary_usage usage = BOUNDARY_USAGE_UNKNOWN;
@@ -73,9 +85,10 @@ int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, s
 	if (rc < 0)
 		return err_set(err, rc, "cleanup: fault point");
 	linux_kill_unit(boundary);
+	bool settled = settle_early(boundary, &usage);
 	if ((rc = reap_init(boundary, deadline_ns, err)) < 0 || (rc = FAULT_ERR("linux.reaped", err)) < 0)
 		return rc;
-	if (boundary->phase >= LINUX_LAUNCHED)
+	if (boundary->phase >= LINUX_LAUNCHED && !settled)
 		cgroups_read_usage(&boundary->groups, &usage);
 	usage.survivors_killed = boundary->survivors;
 	usage.space_full = view_space_full(&boundary->view);

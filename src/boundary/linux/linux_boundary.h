@@ -77,6 +77,7 @@ struct linux_boundary {
 	bool terminating, exited, init_reaped;
 	bool wall_reported, cpu_reported, memory_reported, output_reported;
 	int exec_error;              /* errno that main reported, or 0 */
+	bool guest_gone;             /* nobody was in its groups when the unit was killed */
 	int survivors;
 };
 
