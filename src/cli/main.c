@@ -76,6 +76,7 @@ int main(int argc, char **argv)
 	if (!occupy_standard_descriptors())
 		return STATUS_CAISSON;
 	mallopt(M_TOP_PAD, HEAP_STEP_BYTES);
+	mallopt(M_MXFAST, 0); /* the chunks of its fast lists are all merged again whenever a large one is wanted: 0.05 ms of each run */
 	if (argc < 2) {
 		help_overview(STDERR_FILENO);
 		return STATUS_CAISSON;
