@@ -11,7 +11,7 @@
 enum { HEAP_STEP_BYTES = 1 << 20 }; /* the heap grows in steps of this: a run needs about one, and asked the kernel for 18 small ones */
 
 const struct command *const command_table[] = {
-	&command_run,    &command_submit, &command_wait, &command_cancel, &command_events, &command_ps, &command_workers,
+	&command_run,    &command_submit, &command_batch, &command_wait, &command_cancel, &command_events, &command_ps, &command_workers,
 	&command_list,    &command_show,   &command_logs,     &command_artifacts, &command_export,
 	&command_cat,    &command_verify,  &command_fsck,   &command_gc,       &command_recover,   &command_doctor,
 	&command_manifest, &command_version, &command_help, NULL,

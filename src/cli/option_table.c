@@ -24,6 +24,12 @@ static int set_limit(struct options *options, const struct option_row *row, cons
 	return units_parse_count(value, &options->limit, err);
 }
 
+static int set_in_flight(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	(void)row;
+	return units_parse_count(value, &options->in_flight, err);
+}
+
 static int set_older(struct options *options, const struct option_row *row, const char *value, struct err *err)
 {
 	(void)row;
@@ -156,6 +162,9 @@ const struct option_row option_table[] = {
 	{"older", FOR_GC, "AGE", "only what was stored so long ago", set_older},
 	{"dry-run", FOR_RECOVER | FOR_GC, NULL, "only say what would be done", set_flag, MEMBER(dry_run)},
 	{"key", FOR_SUBMIT, "KEY", "the same key and manifest again are the same run", set_text, MEMBER(key)},
+	{"key", FOR_BATCH, "KEY", "what the lines' keys are made of: with the same one, the same runs", set_text, MEMBER(key)},
+	{"unordered", FOR_BATCH, NULL, "print each result as soon as it is there", set_flag, MEMBER(unordered)},
+	{"in-flight", FOR_BATCH, "N", "runs at a time; 32", set_in_flight},
 	{"wait", FOR_SUBMIT, NULL, "wait for its end, as caisson wait does", set_flag, MEMBER(wait)},
 	{"follow", FOR_LOGS | FOR_EVENTS, NULL, "go on until the run's end; also -f", set_flag, MEMBER(follow)},
 	{"socket", FOR_CLIENT | FOR_LOGS, "PATH", "the keeper's; api.sock in the ledger's directory", set_text, MEMBER(socket)},
@@ -163,7 +172,7 @@ const struct option_row option_table[] = {
 	{"ledger", FOR_LEDGER, "DIR", "the ledger's directory; $CAISSON_LEDGER", set_text, MEMBER(ledger)},
 	{"quiet", FOR_OUTCOME, NULL, "no line about a run that did not succeed", set_flag, MEMBER(quiet)},
 	{"summary", FOR_OUTCOME, NULL, "always a line about the run; on a terminal its usage", set_flag, MEMBER(summary)},
-	{"json", FOR_ALL & ~FOR_LOGS & ~FOR_HELP & ~FOR_CAT & ~FOR_EXPORT, NULL, "one JSON document instead of text", set_flag, MEMBER(json)},
+	{"json", FOR_ALL & ~FOR_LOGS & ~FOR_HELP & ~FOR_CAT & ~FOR_EXPORT & ~FOR_BATCH, NULL, "one JSON document instead of text", set_flag, MEMBER(json)},
 	{"help", FOR_ALL, NULL, "this text", set_flag, MEMBER(help)},
 	{0},
 };

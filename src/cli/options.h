@@ -33,25 +33,26 @@ enum {
 	FOR_EVENTS = 1 << 18,
 	FOR_WORKERS = 1 << 19,
 	FOR_PS = 1 << 20,
+	FOR_BATCH = 1 << 21,
 	FOR_JOB = FOR_RUN | FOR_SUBMIT, /* those with a command of the guest's */
 	FOR_OUTCOME = FOR_JOB | FOR_WAIT,
-	FOR_CLIENT = FOR_SUBMIT | FOR_WAIT | FOR_CANCEL | FOR_EVENTS | FOR_WORKERS | FOR_PS,
+	FOR_CLIENT = FOR_SUBMIT | FOR_WAIT | FOR_CANCEL | FOR_EVENTS | FOR_WORKERS | FOR_PS | FOR_BATCH,
 	FOR_OUTPUTS = FOR_ARTIFACTS | FOR_EXPORT | FOR_CAT,
 	FOR_LEDGER = FOR_RUN | FOR_LIST | FOR_SHOW | FOR_LOGS | FOR_VERIFY | FOR_RECOVER | FOR_DOCTOR | FOR_OUTPUTS | FOR_GC | FOR_FSCK |
 	             FOR_CLIENT,
-	FOR_ALL = (1 << 21) - 1,
+	FOR_ALL = (1 << 22) - 1,
 };
 
 enum { OPTIONS_PATIENCE_MS = 60 * 1000 };
 
 struct options {
-	bool help, json, quiet, summary, all, only_stdout, only_stderr, dry_run, follow, wait;
+	bool help, json, quiet, summary, all, only_stdout, only_stderr, dry_run, follow, wait, unordered;
 	const char *ledger;        /* NULL: not given */
 	const char *manifest_file; /* "-": standard input */
 	const char *profile;       /* doctor */
 	const char *cgroup_parent; /* NULL: not given */
 	const char *socket, *key;  /* of a keeper; of a submission */
-	int64_t patience_ms;
+	int64_t patience_ms, in_flight;
 	const char *trust, *head, *save_head;
 	int64_t limit;
 	int64_t older_ms;         /* gc */

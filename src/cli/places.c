@@ -27,24 +27,28 @@ int places_ledger(const char *option, struct buf *ret, struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "no place for the ledger: give --ledger, or set CAISSON_LEDGER, XDG_STATE_HOME or HOME");
 }
 
-/* Appends a path relative to the directory of this program, if a program is there. */
-static int beside_program(const char *relative, struct buf *ret, struct err *err)
+int places_self(struct buf *ret, struct err *err)
 {
 	char path[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
 
 	if (length < 0)
 		return err_sys(err, errno, "/proc/self/exe");
-	path[length] = '\0';
+	if (length == sizeof(path))
+		return err_set(err, ERR_LIMIT, "/proc/self/exe: the path is too long");
+	return buf_append(ret, path, (size_t)length, err);
+}
 
-	char *slash = strrchr(path, '/');
-
-	if (slash)
-		slash[1] = '\0';
-
+/* Appends a path relative to the directory of this program, if a program is there. */
+static int beside_program(const char *relative, struct buf *ret, struct err *err)
+{
 	BUF_AUTO struct buf candidate = BUF_INIT(2 * PATH_MAX);
-	int result = buf_printf(&candidate, err, "%s%s", path, relative);
+	int result = places_self(&candidate, err);
 
+	if (result)
+		return result;
+	candidate.len = (size_t)(strrchr(candidate.data, '/') + 1 - candidate.data);
+	result = buf_puts(&candidate, relative, err);
 	if (result)
 		return result;
 	if (access(candidate.data, X_OK) < 0)

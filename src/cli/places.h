@@ -16,6 +16,9 @@ int places_front(struct buf *ret, struct err *err);
 /* Of the program that speaks to a keeper, likewise. */
 int places_client(struct buf *ret, struct err *err);
 
+/* Appends the path of this program. */
+int places_self(struct buf *ret, struct err *err);
+
 /* --cgroup-parent, else CAISSON_CGROUP_PARENT, else NULL. */
 const char *places_cgroup_parent(const char *option);
 

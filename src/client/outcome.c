@@ -20,16 +20,11 @@ const json_t *outcome_receipt(const json_t *state)
 	return json_is_object(receipt) ? receipt : NULL;
 }
 
-const json_t *outcome_provisional(const json_t *state)
+json_t *outcome_provisional(const json_t *state)
 {
-	const json_t *provisional = json_object_get(state, "provisional_result");
+	json_t *provisional = json_object_get(state, "provisional_result");
 
-	return json_is_object(provisional) ? provisional : NULL;
-}
-
-bool outcome_known(const json_t *state)
-{
-	return outcome_receipt(state) || outcome_provisional(state);
+	return json_is_object(provisional) ? json_incref(provisional) : json_object();
 }
 
 static const char *text(const json_t *object, const char *key)
@@ -37,6 +32,11 @@ static const char *text(const json_t *object, const char *key)
 	const char *value = json_string_value(json_object_get(object, key));
 
 	return value ? value : "";
+}
+
+bool outcome_known(const json_t *state)
+{
+	return outcome_receipt(state) || strcmp(text(state, "state"), "quarantined") == 0;
 }
 
 static int signal_of_name(const char *name)
@@ -92,7 +92,7 @@ static int print_document(const json_t *state, struct err *err)
 	if (receipt)
 		return print_json(STDOUT_FILENO, receipt, err);
 
-	JSON_AUTO json_t *document = json_pack("{s:s,s:O}", "run", text(state, "run"), "provisional_result", outcome_provisional(state));
+	JSON_AUTO json_t *document = json_pack("{s:s,s:o}", "run", text(state, "run"), "provisional_result", outcome_provisional(state));
 
 	return document ? print_json(STDOUT_FILENO, document, err) : err_set(err, ERR_PROTOCOL, "the keeper's answer has no result");
 }
@@ -100,10 +100,12 @@ static int print_document(const json_t *state, struct err *err)
 static int print_lines(const json_t *state, const struct request *request, struct err *err)
 {
 	PAGE_AUTO struct page page = PAGE_INIT;
-	const json_t *receipt = outcome_receipt(state), *result = receipt ? receipt : outcome_provisional(state);
+	JSON_AUTO json_t *provisional = outcome_provisional(state);
+	const json_t *receipt = outcome_receipt(state), *result = receipt ? receipt : provisional;
+	const char *verdict = text(result, "verdict");
 
 	page_add(&page, "caisson: ");
-	report_line(&page, text(state, "run"), text(result, "verdict"), text(result, "reason"), text(result, "detail"));
+	report_line(&page, text(state, "run"), *verdict ? verdict : "unknown", text(result, "reason"), text(result, "detail"));
 	page_add(&page, "\n");
 	if (!receipt)
 		page_add(&page, "caisson: provisional: the boundary is quarantined until it is verified empty (see caisson workers)\n");

@@ -9,12 +9,13 @@
 
 /* state: the document of GET /v1/runs/{id}. */
 
-/* Is there something final to say: a receipt, or a provisional result (contract, R6)? */
+/* Is there something final to say: a receipt, or that its boundary is quarantined (contract, R6)? */
 bool outcome_known(const json_t *state);
 
-/* The receipt or the provisional result of a run of which outcome_known; borrowed. */
+/* Borrowed; NULL when there is none. */
 const json_t *outcome_receipt(const json_t *state);
-const json_t *outcome_provisional(const json_t *state);
+/* What a quarantined run would have been; empty when that is not known. The caller's (json_decref). */
+json_t *outcome_provisional(const json_t *state);
 
 /* With --json the receipt, or the provisional result, on standard output; else, on standard error, a line after anything but
  * success (never with --quiet, always with --summary). */

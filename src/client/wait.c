@@ -1,4 +1,7 @@
 /* wait.c - `caisson wait RUN`: what `caisson run` would have said at its end. */
+#include <poll.h>
+
+#include "client/backoff.h"
 #include "client/client.h"
 #include "client/outcome.h"
 
@@ -20,6 +23,7 @@ int client_await(struct client *client, const char *run_id, struct err *err)
 			result = outcome_show(state, client->request, err);
 			return result ? result : outcome_status(state);
 		}
+		poll(NULL, 0, BACKOFF_FIRST_MS); /* also when it did not wait */
 	}
 }
 

@@ -5,8 +5,8 @@ byte, answer late, be full, be gone and come back.
         keeper.faults.append(Fault("POST", "/v1/runs", lose=True))
         …
 
-A run's command says what becomes of it: ["exit", "3"], ["signal", "SIGKILL"], ["sleep", "0.2"], ["provisional"], ["exec", "ENOENT"],
-["forever"]; anything else succeeds at once. What was accepted outlives stop() and start(), as a ledger does.
+A run's command says what becomes of it: ["exit", "3"], ["signal", "SIGKILL"], ["sleep", "0.2"], ["provisional"], ["quarantined"],
+["exec", "ENOENT"], ["forever"]; anything else succeeds at once. What was accepted outlives stop() and start(), as a ledger does.
 """
 
 import base64
@@ -84,6 +84,8 @@ class Run:
         if not self.over():
             return {**state, "state": "running", "reason": ""}
         receipt = self.receipt()
+        if self.argv[0] == "quarantined":
+            return {**state, "state": "quarantined", "reason": None}
         if self.argv[0] == "provisional":
             result = {key: receipt[key] for key in ("verdict", "reason", "detail", "exit_code", "signal")}
             return {**state, "state": "quarantined", "reason": "cleanup", "provisional_result": result}
@@ -354,6 +356,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                         self.wfile.write(b"0\r\n\r\n")
                         self.wfile.flush()
                         return
+            if self.parameters.get("follow") == "false":
+                self.wfile.write(b"0\r\n\r\n")
+                self.wfile.flush()
+                return
             time.sleep(0.005)
 
     def chunk(self, data):

@@ -184,7 +184,8 @@ def _():
 @suite.case("wait exits as caisson run would have")
 def _():
     cases = ((("true",), 0), (("exit", "7"), 7), (("signal", "SIGKILL"), 137), (("signal", "SIGRTMIN+3"), 165), (("exec", "ENOENT"), 127),
-             (("exec", "EACCES"), 126), (("timeout",), 124), (("memory",), 137), (("provisional",), 125))
+             (("exec", "EACCES"), 126), (("timeout",), 124), (("memory",), 137), (("provisional",), 125),
+             (("quarantined",), 125))
     with FakeKeeper() as keeper:
         client = Client(keeper)
         for argv, expected in cases:
@@ -283,6 +284,14 @@ def _():
         equal((status, err), (0, ""))
         equal([(line["id"], line["event"]) for line in map(json.loads, out.splitlines())],
               [("1-1", "admitted"), ("1-2", "launched"), ("1-3", "exited"), ("1-4", "sealed")])
+
+
+@suite.case("events without -f: what there is by now")
+def _():
+    with FakeKeeper() as keeper:
+        client = Client(keeper)
+        status, out, err = client.call("events", client.submit("--", "forever"))
+        equal((status, err, [row.split()[:2] for row in out.splitlines()]), (0, "", [["1-1", "admitted"], ["1-2", "launched"]]))
 
 
 @suite.case("workers lists them, with the reason of a quarantine")

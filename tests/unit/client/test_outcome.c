@@ -55,16 +55,26 @@ static void an_unknown_receipt_is_125(void **state)
 	expect(125, "null");
 }
 
-static void a_provisional_result_is_an_end_and_no_success(void **state)
+static void expect_quarantined(const char *text, const char *verdict)
 {
-	(void)state;
-	static const char text[] = "{\"run\":\"run-aaaaaaaaaaaaaaaa\",\"receipt\":null,\"provisional_result\":{\"verdict\":\"succeeded\"}}";
 	JSON_AUTO json_t *run = NULL;
 
 	assert_int_equal(json_parse(text, strlen(text), &run, NULL), 0);
 	assert_true(outcome_known(run));
 	assert_null(outcome_receipt(run));
 	assert_int_equal(outcome_status(run), CLIENT_CAISSON);
+
+	JSON_AUTO json_t *provisional = outcome_provisional(run);
+	const char *found = json_string_value(json_object_get(provisional, "verdict"));
+
+	assert_string_equal(found ? found : "", verdict);
+}
+
+static void a_provisional_result_is_an_end_and_no_success(void **state)
+{
+	(void)state;
+	expect_quarantined("{\"state\":\"quarantined\",\"receipt\":null,\"provisional_result\":{\"verdict\":\"succeeded\"}}", "succeeded");
+	expect_quarantined("{\"state\":\"quarantined\",\"receipt\":null}", "");
 }
 
 static void a_run_that_goes_on_has_no_outcome(void **state)
