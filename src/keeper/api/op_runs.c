@@ -77,6 +77,8 @@ static int handle_list(struct call *call, struct err *err)
 		result = argument_text(call, "owner", API_PRINCIPAL_MAX - 1, &owner, err);
 	if (result == 0)
 		result = read_cursor(call, &query.before, err);
+	if (result == 0 && listing.limit == 0)
+		result = err_set(err, ERR_INVALID, "limit must be 1 or more");
 	if (result)
 		return result;
 	query.limit = listing.limit + 1;

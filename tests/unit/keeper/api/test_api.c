@@ -1,254 +1,43 @@
-/* test_api.c - the API whole: a socket, the real front, a real ledger shared by threads; only the keeper behind it is played. */
+/* test_api.c - the API as clients see it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "keeper/api/api.h"
-#include "ledger/shared.h"
-#include "ledger_fixture.h"
-
-enum { ANSWER_MAX = 4 * 1024 * 1024, PATIENCE_S = 30, NOBODY = 65534 };
-
-static const char *front_path; /* the first argument */
-
-/* The keeper that is played. */
-struct stage {
-	struct ledger_fixture fixture;
-	struct store *store;
-	struct api *api;
-	struct api_core core;
-	char socket_path[160];
-	char submitted_by[API_PRINCIPAL_MAX], submitted_key[64];
-	int refuse;             /* code of an error that submit gives */
-	const char *refusal;
-	struct capture *capture; /* of stdout, while a run is driven */
-	bool ready;
-	int recovered;
-	pthread_mutex_t lock;
-	char log[1024];
-};
-
-static void changed(void *context, const char *run_id)
-{
-	struct stage *stage = context;
-	if (stage->api)
-		api_changed(stage->api, run_id);
-}
-
-static int play_submit(void *context, const struct api_submission *submission, struct api_submitted *ret, struct err *err)
-{
-	struct stage *stage = context;
-	snprintf(stage->submitted_by, sizeof(stage->submitted_by), "%s", submission->principal);
-	snprintf(stage->submitted_key, sizeof(stage->submitted_key), "%s", submission->idempotency_key ? submission->idempotency_key : "");
-	if (stage->refuse)
-		return err_set(err, stage->refuse, "%s", stage->refusal);
-	return fixture_try_submit(&stage->fixture, submission->principal, submission->idempotency_key, ret->run_id, &ret->existing, err);
-}
-
-static int play_cancel(void *context, const char *run_id, bool *ret_sealed, struct err *err)
-{
-	struct stage *stage = context;
-	return stage->fixture.ledger->ops->request_cancel(stage->fixture.ledger, run_id, ret_sealed, err);
-}
-
-static int play_live(void *context, const char *run_id, struct api_live *ret, struct err *err)
-{
-	(void)context, (void)run_id, (void)err;
-	*ret = (struct api_live){.paused = true, .reason = "no_safe_worker"};
-	return 0;
-}
-
-static int play_stream(void *context, const char *run_id, int stream, struct capture **ret, struct err *err)
-{
-	struct stage *stage = context;
-	(void)run_id;
-	pthread_mutex_lock(&stage->lock);
-	int spool = stage->capture && stream == 0 ? dup(capture_spool_fd(stage->capture)) : -1;
-	pthread_mutex_unlock(&stage->lock);
-	if (spool < 0)
-		return err_set(err, ERR_NOT_FOUND, "not driven");
-	return capture_attach(spool, -1, 1 << 20, OVERFLOW_KILL, ret, err);
-}
-
-static int play_workers(void *context, api_worker_fn fn, void *fn_context, struct err *err)
-{
-	const struct api_worker workers[] = {
-		{.slot = 0, .profile = "linux", .state = STATS_BUSY, .reason = "", .run_id = "run-a", .principal = "uid:7"},
-		{.slot = 1, .profile = "linux", .state = STATS_QUARANTINED, .reason = "not_verified_empty", .run_id = "", .principal = ""},
-	};
-	int result = 0;
-	(void)context, (void)err;
-	for (size_t i = 0; i < 2 && result == 0; i++)
-		result = fn(fn_context, &workers[i]);
-	return result;
-}
-
-static int play_recover(void *context, int slot, bool *ret_recovered, struct err *err)
-{
-	struct stage *stage = context;
-	if (slot != 1)
-		return err_set(err, ERR_STATE, "slot %d is not quarantined", slot);
-	stage->recovered++;
-	*ret_recovered = true;
-	return 0;
-}
-
-static bool play_ready(void *context, char reason[static API_REASON_MAX])
-{
-	struct stage *stage = context;
-	snprintf(reason, API_REASON_MAX, "no_safe_worker");
-	return stage->ready;
-}
-
-static void play_stats(void *context, struct api_stats *ret)
-{
-	(void)context;
-	*ret = (struct api_stats){.submitted = 77};
-}
-
-static void play_log(void *context, const char *line)
-{
-	struct stage *stage = context;
-	pthread_mutex_lock(&stage->lock);
-	snprintf(stage->log, sizeof(stage->log), "%s", line);
-	pthread_mutex_unlock(&stage->lock);
-}
-
-static int start(struct stage *stage, struct err *err)
-{
-	const struct api_options options = {
-		.socket_path = stage->socket_path,
-		.front_path = front_path,
-		.front_uid = NOBODY,
-		.front_gid = NOBODY,
-		.ledger = stage->fixture.ledger,
-		.store = stage->store,
-		.core = &stage->core,
-	};
-	return api_start(&options, &stage->api, err);
-}
-
-static int set_up(void **state)
-{
-	struct stage *stage = calloc(1, sizeof(*stage));
-	struct ledger *shared = NULL;
-	struct err err = ERR_INIT;
-	assert_non_null(stage);
-	pthread_mutex_init(&stage->lock, NULL);
-	fixture_make(&stage->fixture);
-	if (ledger_share(stage->fixture.ledger, changed, stage, &shared, &err) < 0)
-		fail_msg("%s", err.text);
-	stage->fixture.ledger = shared;
-	assert_int_equal(mkdirat(stage->fixture.dir, "store", 0700), 0);
-	FD_AUTO int dir = openat(stage->fixture.dir, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(store_open(dir, &stage->store, &err), 0);
-	snprintf(stage->socket_path, sizeof(stage->socket_path), "%s/api.sock", stage->fixture.path);
-	stage->core = (struct api_core){play_submit, play_cancel, play_live, play_stream, play_workers, play_recover, play_ready,
-		play_stats, play_log, stage};
-	if (start(stage, &err))
-		fail_msg("%s", err.text);
-	*state = stage;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct stage *stage = *state;
-	api_stop(stage->api);
-	assert_int_equal(access(stage->socket_path, F_OK), -1);
-	capture_free(stage->capture);
-	store_free(stage->store);
-	fixture_remove(&stage->fixture);
-	pthread_mutex_destroy(&stage->lock);
-	free(stage);
-	return 0;
-}
-
-static struct sockaddr_un address_of(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	assert_true(strlen(path) < sizeof(address.sun_path));
-	memcpy(address.sun_path, path, strlen(path));
-	return address;
-}
-
-static int dial(const char *path)
-{
-	struct sockaddr_un address = address_of(path);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = PATIENCE_S}, sizeof(struct timeval));
-	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	return fd;
-}
-
-static void send_request(int fd, const char *method, const char *target, const char *more, const char *body)
-{
-	BUF_AUTO struct buf text = BUF_INIT(ANSWER_MAX);
-	assert_int_equal(buf_printf(&text, NULL, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s", method, target, more), 0);
-	if (body)
-		assert_int_equal(buf_printf(&text, NULL, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body), 0);
-	else
-		assert_int_equal(buf_puts(&text, "\r\n", NULL), 0);
-	fd_write_all(fd, text.data, text.len); /* it may be refused before all of it is sent */
-}
-
-/* One request, and the whole answer as text (free); what there was of it when the connection was reset. */
-static char *ask(const struct stage *stage, const char *method, const char *target, const char *more, const char *body)
-{
-	struct buf answer = BUF_INIT(ANSWER_MAX);
-	FD_AUTO int fd = dial(stage->socket_path);
-	send_request(fd, method, target, more, body);
-	fd_read_rest(fd, &answer, NULL);
-	char *text = buf_take(&answer);
-	return text ? text : strdup("");
-}
-
-static void assert_has(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("no '%s' in:\n%s", part, text);
-}
-
-static void assert_lacks(const char *text, const char *part)
-{
-	if (strstr(text, part))
-		fail_msg("'%s' is in:\n%s", part, text);
-}
-
-/* Asks, and expects each of these in the answer. */
-#define assert_answer(stage, method, target, more, body, ...) \
-	do { \
-		static const char *const expected_parts[] = {__VA_ARGS__}; \
-		char *answer_text = ask(stage, method, target, more, body); \
-		for (size_t part_ = 0; part_ < sizeof(expected_parts) / sizeof(expected_parts[0]); part_++) \
-			assert_has(answer_text, expected_parts[part_]); \
-		free(answer_text); \
-	} while (0)
+#include "stage.h"
 
 static const char *target_of(const char *run_id, const char *rest)
 {
 	static char target[256];
 	snprintf(target, sizeof(target), "/v1/runs/%s%s", run_id, rest);
 	return target;
+}
+
+struct waiter {
+	struct stage *stage;
+	char target[256];
+	char *answer;
+};
+
+static void *wait_in_thread(void *context)
+{
+	struct waiter *waiter = context;
+	waiter->answer = ask(waiter->stage, "GET", waiter->target, "", NULL);
+	return NULL;
 }
 
 static void a_sealed_run_is_shown_with_its_receipt(void **state)
@@ -260,6 +49,19 @@ static void a_sealed_run_is_shown_with_its_receipt(void **state)
 	              "\"verdict\":\"succeeded\"", "\"receipt\":{", "\"owner\":\"uid:0\"", "\"attempts\":1");
 	assert_answer(stage, "GET", target_of("run-aaaaaaaaaaaaaaaa", ""), "", NULL, "HTTP/1.1 404 ", "there is no such run");
 	assert_answer(stage, "GET", target_of("latest", ""), "", NULL, "HTTP/1.1 404 ");
+}
+
+static void artifacts_are_there_after_the_seal(void **state)
+{
+	struct stage *stage = *state;
+	struct ledger_attempt attempt;
+	struct err err = ERR_INIT;
+	fixture_accept(&stage->fixture, &attempt);
+	assert_answer(stage, "GET", target_of(attempt.run_id, "/artifacts"), "", NULL, "HTTP/1.1 409 ");
+	assert_int_equal(fixture_intent(&stage->fixture, &attempt, &err), 0);
+	assert_int_equal(fixture_seal(&stage->fixture, &attempt, "hello", &err), 0);
+	assert_answer(stage, "GET", target_of(attempt.run_id, "/artifacts"), "", NULL, "HTTP/1.1 200 ", "\"size_bytes\":");
+	assert_answer(stage, "GET", target_of(attempt.run_id, "/artifact?path=no/such"), "", NULL, "HTTP/1.1 404 ");
 }
 
 static void a_queued_run_is_told_with_the_reason_of_its_pause(void **state)
@@ -294,35 +96,8 @@ static void the_list_goes_on_where_its_cursor_says(void **state)
 		free(answer);
 	}
 	assert_answer(stage, "GET", "/v1/runs?cursor=abc", "", NULL, "HTTP/1.1 400 ", "cursor");
+	assert_answer(stage, "GET", "/v1/runs?limit=0", "", NULL, "HTTP/1.1 400 ", "limit");
 	assert_answer(stage, "GET", "/v1/runs?owner=uid:7", "", NULL, "HTTP/1.1 200 ", "\"runs\":[]");
-}
-
-struct waiter {
-	struct stage *stage;
-	char target[256];
-	char *answer;
-};
-
-static void *wait_in_thread(void *context)
-{
-	struct waiter *waiter = context;
-	waiter->answer = ask(waiter->stage, "GET", waiter->target, "", NULL);
-	return NULL;
-}
-
-/* Until so many requests wait: /metrics tells. */
-static void await_waiting(const struct stage *stage, int count)
-{
-	char line[64];
-	snprintf(line, sizeof(line), "\ncaisson_api_waiting %d\n", count);
-	for (int64_t until = clock_mono_ns() + PATIENCE_S * NS_PER_S;;) {
-		char *answer = ask(stage, "GET", "/metrics", "", NULL);
-		bool found = strstr(answer, line) != NULL;
-		free(answer);
-		if (found)
-			return;
-		assert_true(clock_mono_ns() < until);
-	}
 }
 
 static void who_waits_hears_of_the_seal(void **state)
@@ -625,10 +400,10 @@ static void the_socket_is_the_owners_alone_and_taken_once(void **state)
 	assert_int_equal(stat(stage->socket_path, &status), 0);
 	assert_int_equal(status.st_mode & 07777, 0600);
 	memcpy(second.socket_path, stage->socket_path, sizeof(second.socket_path));
-	assert_int_equal(start(&second, &err), ERR_BUSY);
+	assert_int_equal(stage_start(&second, &err), ERR_BUSY);
 	assert_answer(stage, "GET", "/v1/health", "", NULL, "HTTP/1.1 200 ");
 	snprintf(second.socket_path, sizeof(second.socket_path), "%s/ledger.db", stage->fixture.path);
-	assert_int_equal(start(&second, &err), ERR_EXISTS);
+	assert_int_equal(stage_start(&second, &err), ERR_EXISTS);
 }
 
 static void a_socket_that_nobody_listens_on_is_replaced(void **state)
@@ -642,7 +417,7 @@ static void a_socket_that_nobody_listens_on_is_replaced(void **state)
 	assert_int_equal(bind(stale, (struct sockaddr *)&address, sizeof(address)), 0);
 	close(stale);
 	second.core.context = stage;
-	if (start(&second, &err))
+	if (stage_start(&second, &err))
 		fail_msg("%s", err.text);
 	assert_answer(&second, "GET", "/v1/health", "", NULL, "HTTP/1.1 200 ");
 	api_stop(second.api);
@@ -682,12 +457,11 @@ static void short_of_descriptors_it_waits_and_goes_on(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-#define api_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		api_test(a_sealed_run_is_shown_with_its_receipt),
+		api_test(artifacts_are_there_after_the_seal),
 		api_test(a_queued_run_is_told_with_the_reason_of_its_pause),
 		api_test(the_list_goes_on_where_its_cursor_says),
 		api_test(who_waits_hears_of_the_seal),
@@ -710,7 +484,7 @@ int main(int argc, char **argv)
 	};
 	if (argc != 2)
 		return 2;
-	front_path = argv[1];
+	stage_front(argv[1]);
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
