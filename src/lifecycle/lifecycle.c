@@ -26,7 +26,7 @@ void life_restore(struct life *life, enum life_state state, bool intent, bool wa
 	life->state = state;
 	life->intent = intent;
 	life->launched = state == LIFE_RUNNING || state == LIFE_EXITED;
-	life->verified_empty = state == LIFE_CLEANED || state == LIFE_SEALED;
+	life->verified_empty = state == LIFE_CLEANED || state == LIFE_SEALED || state == LIFE_ABANDONED;
 	life->cleaned = life->verified_empty;
 	if (was_quarantined || state == LIFE_QUARANTINED) {
 		life->was_quarantined = true;
@@ -149,9 +149,14 @@ static bool only_an_intent_is_interrupted(const struct life *life)
 	return !life->interrupted || life->intent;
 }
 
-static bool verified_empty_is_cleaned_or_sealed(const struct life *life)
+static bool verified_empty_is_cleaned_or_over(const struct life *life)
 {
-	return life->verified_empty == (life->state == LIFE_CLEANED || life->state == LIFE_SEALED);
+	return life->verified_empty == (life->state >= LIFE_CLEANED && life->state != LIFE_QUARANTINED && life->state != LIFE_RECOVERING);
+}
+
+static bool only_without_an_intent_another_follows(const struct life *life)
+{
+	return (life->state != LIFE_ABANDONED && !life->requeue) || (!life->intent && !life->launched);
 }
 
 static bool quarantine_is_remembered(const struct life *life)
@@ -180,9 +185,10 @@ static const struct invariant {
 	{"a failed step never launches", failed_step_never_launches},
 	{"R4: only what was launched ends", only_the_launched_ends},
 	{"R9: only what has an intent is interrupted", only_an_intent_is_interrupted},
-	{"R6: only what is verified empty is cleaned or sealed", verified_empty_is_cleaned_or_sealed},
+	{"R3: another attempt follows only where there is no intent", only_without_an_intent_another_follows},
+	{"R6: only what is verified empty is cleaned, sealed or abandoned", verified_empty_is_cleaned_or_over},
 	{"R6: a quarantine is remembered", quarantine_is_remembered},
-	{"R6: a quarantine leads to a recovery and the seal, to nothing else", quarantine_leads_to_recovery},
+	{"R6: a quarantine leads to a recovery and the end, to nothing else", quarantine_leads_to_recovery},
 	{"what was lost or misbehaved has a reason", blame_has_a_reason},
 };
 

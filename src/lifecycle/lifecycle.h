@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-/* States of an attempt (contract, "Life of a run"). `queued` is where an attempt starts, `sealed` where it ends. */
+/* States of an attempt (contract, "Life of a run"). `queued` is where an attempt starts, `sealed` or `abandoned` where it ends. */
 enum life_state {
 	LIFE_QUEUED,
 	LIFE_ADMITTED,
@@ -25,6 +25,7 @@ enum life_state {
 	LIFE_QUARANTINED,
 	LIFE_RECOVERING,
 	LIFE_SEALED,
+	LIFE_ABANDONED,  /* it never had a launch intent, and its run is queued again: another attempt follows */
 	LIFE_STATE_COUNT
 };
 
@@ -49,6 +50,7 @@ enum life_event_kind {
 	LIFE_EV_VERIFY_FAILED,
 	LIFE_EV_RECOVERY_STARTED, /* an independent recovery takes over, in any state before sealed; also when the owner is dead */
 	LIFE_EV_SEALED,           /* the seal's transaction is committed */
+	LIFE_EV_ABANDONED,        /* the transaction that queues the run again is committed */
 	LIFE_EVENT_COUNT
 };
 
@@ -67,6 +69,7 @@ enum life_action {
 	LIFE_DO_QUARANTINE,    /* make worker and boundary unusable, durably; hand out a provisional result */
 	LIFE_DO_RECOVER,       /* clean up by identity alone, as a stranger to whatever made it */
 	LIFE_DO_SEAL,
+	LIFE_DO_ABANDON,       /* queue the run again, without a receipt */
 	LIFE_ACTION_COUNT
 };
 
@@ -129,6 +132,9 @@ struct life {
 	bool terminating, killing;
 	int64_t grace_ms;         /* set before the first step: grace after TERM for a cancellation */
 	int64_t limit_grace_ms;   /* and for a limit; 0 means kill at once */
+	bool retriable;           /* set before the first step: another attempt may follow (the run is detached, this is not its last) */
+	bool lost;                /* what ended it before its intent is the loss of its keeper or worker, and nothing else */
+	bool requeue;             /* decided when a recovery starts: it will be abandoned, not sealed */
 	enum stop_cause stop;     /* the first recorded one */
 	int64_t stop_at_ns, launched_at_ns;
 	enum life_step failed_step;

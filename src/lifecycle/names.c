@@ -16,6 +16,7 @@ static const char *const state_names[LIFE_STATE_COUNT] = {
 	[LIFE_QUARANTINED] = "quarantined",
 	[LIFE_RECOVERING] = "recovering",
 	[LIFE_SEALED] = "sealed",
+	[LIFE_ABANDONED] = "abandoned",
 };
 
 static const char *const event_names[LIFE_EVENT_COUNT] = {
@@ -38,6 +39,7 @@ static const char *const event_names[LIFE_EVENT_COUNT] = {
 	[LIFE_EV_VERIFY_FAILED] = "verify_failed",
 	[LIFE_EV_RECOVERY_STARTED] = "recovery_started",
 	[LIFE_EV_SEALED] = "sealed",
+	[LIFE_EV_ABANDONED] = "abandoned",
 };
 
 static const char *const action_names[LIFE_ACTION_COUNT] = {
@@ -55,6 +57,7 @@ static const char *const action_names[LIFE_ACTION_COUNT] = {
 	[LIFE_DO_QUARANTINE] = "quarantine",
 	[LIFE_DO_RECOVER] = "recover",
 	[LIFE_DO_SEAL] = "seal",
+	[LIFE_DO_ABANDON] = "abandon",
 };
 
 static const char *const step_names[STEP_COUNT] = {

@@ -41,6 +41,9 @@ bool life_guard_holds(enum life_guard guard, const struct life *life, const stru
 		return !life->cleaned;
 	case WHEN_CLEANED:
 		return life->cleaned;
+	case WHEN_REQUEUE:
+	case WHEN_SEAL:
+		return life->requeue == (guard == WHEN_REQUEUE);
 	case LIFE_GUARD_COUNT:
 		break;
 	}
@@ -109,6 +112,7 @@ static enum life_step step_under_way(const struct life *life)
 	case LIFE_QUARANTINED:
 	case LIFE_RECOVERING:
 	case LIFE_SEALED:
+	case LIFE_ABANDONED:
 	case LIFE_STATE_COUNT:
 		break;
 	}
@@ -146,12 +150,20 @@ static void note_quarantine(struct life *life, const struct life_event *event)
 	blame_boundary(life, LIFE_REASON_NOT_VERIFIED_EMPTY, event->detail[0] != '\0' ? event->detail : event->reason);
 }
 
+/* It is lost only when nothing had failed before. */
+static void lose_step(struct life *life, const char *reason, const char *detail)
+{
+	life->lost = life->lost || life->failed_step == STEP_NONE;
+	fail_step(life, step_under_way(life), reason, detail);
+}
+
 static void note_recovery(struct life *life, const struct life_event *event)
 {
 	const char *reason = event->reason[0] != '\0' ? event->reason : LIFE_REASON_KEEPER_LOST;
 
 	if (!life->intent && life->stop == STOP_NONE)
-		fail_step(life, step_under_way(life), reason, event->detail);
+		lose_step(life, reason, event->detail);
+	life->requeue = life->retriable && life->lost && !life->intent && life->stop == STOP_NONE;
 	if (end_unknown(life)) {
 		life->interrupted = true;
 		blame_boundary(life, reason, event->detail);
@@ -203,7 +215,10 @@ void life_note(enum life_effect effect, struct life *life, const struct life_eve
 		life->retained = event->stdout_retained || event->stderr_retained;
 		break;
 	case NOTE_LOST_BEFORE_LAUNCH:
-		fail_step(life, step_under_way(life), event->reason, event->detail);
+		if (strcmp(event->reason, LIFE_REASON_WORKER_LOST) == 0)
+			lose_step(life, event->reason, event->detail);
+		else
+			fail_step(life, step_under_way(life), event->reason, event->detail);
 		break;
 	case NOTE_LOST_KILL:
 		life->killing = true;

@@ -68,9 +68,13 @@ const struct life_transition life_transitions[] = {
 	 * itself, so that its word may come at once or in the two steps of an ordinary cleanup. */
 	ROW(UNSEALED,           RECOVERY_STARTED, ALWAYS,               RECOVERING,  RECOVERY,           DO(RECOVER)),
 	ROW(IN(RECOVERING),     CLEANED,          NOT_CLEANED,          SAME,        CLEANED,            DO(VERIFY_EMPTY)),
-	ROW(IN(RECOVERING),     VERIFIED_EMPTY,   ALWAYS,               CLEANED,     EMPTY,              DO(SEAL)),
+	ROW(IN(RECOVERING),     VERIFIED_EMPTY,   SEAL,                 CLEANED,     EMPTY,              DO(SEAL)),
+	ROW(IN(CLEANED),        SEALED,           SEAL,                 SEALED,      NOTHING,            NONE),
 
-	ROW(IN(CLEANED),        SEALED,           ALWAYS,               SEALED,      NOTHING,            NONE),
+	/* What was lost before its intent goes back to the queue, if another attempt may follow (R3). A cancellation that comes
+	 * meanwhile is found there. */
+	ROW(IN(RECOVERING),     VERIFIED_EMPTY,   REQUEUE,              CLEANED,     EMPTY,              DO(ABANDON)),
+	ROW(IN(CLEANED),        ABANDONED,        REQUEUE,              ABANDONED,   NOTHING,            NONE),
 };
 
 const size_t life_transition_count = sizeof(life_transitions) / sizeof(life_transitions[0]);

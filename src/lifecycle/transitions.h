@@ -20,6 +20,8 @@ enum life_guard {
 	WHEN_KILLING,
 	WHEN_NOT_CLEANED,
 	WHEN_CLEANED,
+	WHEN_REQUEUE,         /* another attempt is to follow this one */
+	WHEN_SEAL,            /* none is */
 	LIFE_GUARD_COUNT
 };
 

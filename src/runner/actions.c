@@ -213,6 +213,26 @@ static enum drive_came seal(struct drive *drive, struct life_event *ret, struct 
 	return CAME_EVENT;
 }
 
+static enum drive_came abandon(struct drive *drive, struct life_event *ret, struct err *err)
+{
+	const struct ledger_attempt *attempt = &drive->attempt;
+	int64_t now_ns = drive_now(drive);
+	drive_decide(drive, &drive->result.verdict);
+	int rc = journal_add(&drive->journal, "abandoned",
+	                     json_pack("{s:I, s:s}", "at_ns", (json_int_t)now_ns, "reason", drive->life.reason), err);
+	if (rc == 0)
+		rc = FAULT_ERR("recover.abandoning", err);
+	if (rc == 0)
+		rc = drive->ledger->ops->abandon(drive->ledger, attempt->attempt_id, attempt->owner_id, attempt->generation,
+		                                 drive->journal.records, drive->journal.count, err);
+	if (rc < 0)
+		return CAME_FAILURE;
+	journal_done(&drive->journal);
+	drive->result.requeued = true;
+	*ret = event_of(LIFE_EV_ABANDONED, now_ns);
+	return CAME_EVENT;
+}
+
 enum drive_came drive_perform(struct drive *drive, enum life_action action, struct life_event *ret, struct err *err)
 {
 	switch (action) {
@@ -244,6 +264,8 @@ enum drive_came drive_perform(struct drive *drive, enum life_action action, stru
 		return recover(drive, ret, err);
 	case LIFE_DO_SEAL:
 		return seal(drive, ret, err);
+	case LIFE_DO_ABANDON:
+		return abandon(drive, ret, err);
 	case LIFE_ACTION_COUNT:
 		break;
 	}

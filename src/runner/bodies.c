@@ -96,6 +96,7 @@ json_t *body_of_event(const struct drive *drive, const struct life_event *event)
 	case LIFE_EV_GRACE_OVER:
 	case LIFE_EV_VERIFIED_EMPTY:
 	case LIFE_EV_SEALED:
+	case LIFE_EV_ABANDONED:
 	case LIFE_EVENT_COUNT:
 		break;
 	}

@@ -86,6 +86,8 @@ enum drive_came drive_perform(struct drive *drive, enum life_action action, stru
 enum drive_came drive_observe(struct drive *drive, struct life_event *ret, struct err *err);
 /* Is there a stop from outside that has not been stepped yet? A cancellation is durable in the ledger when this returns. */
 enum drive_came drive_hear(struct drive *drive, struct life_event *ret, struct err *err);
+/* Before a step that may take its time: the lease is renewed if a third of its time is over. CAME_FAILURE: it is lost. */
+enum drive_came drive_keep_lease(struct drive *drive, struct err *err);
 /* Also one that another process recorded. */
 enum drive_came drive_hear_ledger(struct drive *drive, struct life_event *ret, struct err *err);
 

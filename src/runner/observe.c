@@ -61,6 +61,11 @@ static enum drive_came renew(struct drive *drive, struct err *err)
 	return CAME_FAILURE;
 }
 
+enum drive_came drive_keep_lease(struct drive *drive, struct err *err)
+{
+	return drive_now(drive) >= drive->renew_at_ns ? renew(drive, err) : CAME_NOTHING;
+}
+
 /* Once, for a run that lasts: what waits goes into the ledger, and with it the state that others see. */
 static enum drive_came settle(struct drive *drive, struct err *err)
 {

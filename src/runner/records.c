@@ -48,13 +48,14 @@ int drive_append(struct drive *drive, struct err *err)
 	return rc;
 }
 
-/* NULL: the event has no record of its own. A launch intent's is in the transaction that makes it durable, the seal is the seal. */
+/* NULL: the event has no record of its own. A launch intent's and an abandonment's are in their transactions, the seal is the seal. */
 static const char *record_kind(const struct life_event *event)
 {
 	switch (event->kind) {
 	case LIFE_EV_ADMIT:
 	case LIFE_EV_INTENT_DURABLE:
 	case LIFE_EV_SEALED:
+	case LIFE_EV_ABANDONED:
 	case LIFE_EVENT_COUNT:
 		return NULL;
 	case LIFE_EV_STOP:

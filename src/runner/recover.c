@@ -20,13 +20,17 @@ static void read_plan(struct drive *drive, struct plan **ret)
 	free(plan);
 }
 
-static int take_over(struct drive *drive, const char *owner_id, struct err *err)
+static int take_over(struct drive *drive, const struct runner_recovery *recovery, struct err *err)
 {
+	const struct ledger_ops *ops = drive->ledger->ops;
 	struct ledger_attempt *attempt = &drive->attempt;
+	const char *owner_id = recovery->owner_id;
 	int64_t generation;
 	if (!strcmp(attempt->owner_id, owner_id))
 		return 0;
-	int rc = drive->ledger->ops->take_over(drive->ledger, attempt->attempt_id, owner_id, &generation, err);
+	int rc = recovery->expired ? ops->expire(drive->ledger, attempt->attempt_id, owner_id, attempt->generation, attempt->renewals,
+	                                         &generation, err)
+	                           : ops->take_over(drive->ledger, attempt->attempt_id, owner_id, &generation, err);
 	if (rc < 0)
 		return rc;
 	say(attempt->owner_id, sizeof(attempt->owner_id), owner_id);
@@ -47,7 +51,7 @@ int runner_recover(const struct runner_recovery *recovery, struct runner_result 
 	drive->cleanup_ms = recovery->cleanup_ms;
 	drive->attempt = recovery->attempt;
 	drive_init(drive);
-	int rc = take_over(drive, recovery->owner_id, err);
+	int rc = take_over(drive, recovery, err);
 	if (rc == 0) {
 		read_plan(drive, &plan);
 		rc = drive_restore(drive, &principal, err);

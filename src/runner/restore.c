@@ -222,6 +222,7 @@ static void set_life(struct restoring *restoring, enum life_state row)
 	bool intent = restoring->drive->attempt.intent || restoring->intent || row == LIFE_RUNNING || row == LIFE_EXITED;
 	restoring->launched = restoring->launched && facts->failed_step == STEP_NONE;
 	life_restore(life, reached(restoring, row, intent), intent, restoring->quarantined);
+	life->retriable = !restoring->drive->attempt.attached && restoring->drive->attempt.number < LEDGER_ATTEMPTS_MAX;
 	life->launched = life->launched || restoring->launched;
 	life->launched_at_ns = facts->launched_at_ns;
 	life->stop = facts->stop;

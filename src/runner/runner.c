@@ -4,7 +4,8 @@
  * run.intent (the intent is durable, the gate shut), run.launched (the gate is open), run.cancelled (a cancellation is durable),
  * run.killing (a limit was hit or a grace is over), run.exited (main has exited), run.drained, run.cleaning (cleanup is done),
  * run.cleaned (verified empty), run.collected (the outputs are in the store), run.seal (all is ready for the seal's transaction),
- * run.sealed (it is committed); recover.started (a recovery has said so), recover.cleaned (and has verified it empty). */
+ * run.sealed (it is committed); recover.started (a recovery has said so), recover.cleaned (and has verified it empty),
+ * recover.abandoning (and is about to queue the run again). */
 #include "runner/drive.h"
 
 #include <stdlib.h>
@@ -68,6 +69,34 @@ static enum drive_came listen(struct drive *drive, enum life_action next, struct
 	case LIFE_DO_KILL:
 	case LIFE_DO_QUARANTINE:
 	case LIFE_DO_RECOVER:
+	case LIFE_DO_ABANDON: /* the queue hears of a cancellation by itself */
+	case LIFE_ACTION_COUNT:
+		break;
+	}
+	return CAME_NOTHING;
+}
+
+/* Whoever was stopped for so long that another has the lease now does nothing further (R7). What observes keeps the lease by itself; what
+ * writes to the ledger is fenced there; and what ends a unit of ours need not wait. */
+static enum drive_came keep_lease(struct drive *drive, enum life_action next, struct err *err)
+{
+	switch (next) {
+	case LIFE_DO_PREPARE:
+	case LIFE_DO_CREATE_SUSPENDED:
+	case LIFE_DO_ENROLL:
+	case LIFE_DO_LAUNCH:
+	case LIFE_DO_DRAIN:
+	case LIFE_DO_CLEANUP:
+	case LIFE_DO_VERIFY_EMPTY:
+	case LIFE_DO_RECOVER:
+	case LIFE_DO_SEAL:
+		return drive_keep_lease(drive, err);
+	case LIFE_DO_COMMIT_INTENT:
+	case LIFE_DO_OBSERVE:
+	case LIFE_DO_TERMINATE:
+	case LIFE_DO_KILL:
+	case LIFE_DO_QUARANTINE:
+	case LIFE_DO_ABANDON:
 	case LIFE_ACTION_COUNT:
 		break;
 	}
@@ -80,6 +109,8 @@ static enum drive_came perform(struct drive *drive, struct life_actions *pending
 	while (pending->count > 0) {
 		enum life_action action = pending->list[0];
 		enum drive_came came = listen(drive, action, ret, err);
+		if (came == CAME_NOTHING)
+			came = keep_lease(drive, action, err);
 		if (came != CAME_NOTHING)
 			return came;
 		pending->count--;
@@ -125,6 +156,7 @@ static void note_time(struct runner_times *times, const struct life_event *event
 	case LIFE_EV_CLEANUP_FAILED:
 	case LIFE_EV_VERIFY_FAILED:
 	case LIFE_EV_RECOVERY_STARTED:
+	case LIFE_EV_ABANDONED:
 	case LIFE_EVENT_COUNT:
 		break;
 	}
@@ -149,7 +181,7 @@ int drive_carry(struct drive *drive, const struct life_event *first, struct err 
 		case CAME_EVENT:
 			break;
 		case CAME_NOTHING:
-			return 0; /* sealed, or quarantined */
+			return 0; /* sealed, abandoned, or quarantined */
 		case CAME_FAILURE:
 			return err_set(err, failure.code, "%s", failure.text);
 		}

@@ -43,7 +43,8 @@ struct runner_times {
 struct runner_result {
 	struct verdict verdict;
 	bool provisional;            /* quarantined: no receipt yet */
-	char *receipt;               /* canonical JSON (free); NULL when provisional */
+	bool requeued;               /* abandoned (runner_recover): no receipt; the verdict says why, and is not its run's */
+	char *receipt;               /* canonical JSON (free); NULL when provisional or requeued */
 	struct boundary_usage usage;
 	struct runner_times times;
 };
@@ -69,14 +70,17 @@ int runner_cancel(const struct runner_refusal *refusal, struct runner_result *re
 /* Recovers one unsealed attempt of a dead owner, or of our own when its worker is dead: takes its lease over (generation + 1; our own is
  * ours already), restores from its records what its life was (the principal from `accepted`, the digest of the admission from
  * `admission`, the rest from what the runner wrote), cleans up by identity through the provider,
- * verifies, and seals it: `not_launched` (attached, no intent), `cancelled` (a cancellation is recorded), else `interrupted`. An attempt
- * that cannot be verified empty stays, or becomes, quarantined. ERR_BUSY: somebody else owns it. */
+ * verifies, and ends it: without a launch intent that of a detached run is abandoned and its run queued again, if it is not the last that
+ * may be, and sealed as `not_launched` else; `cancelled` when a cancellation is recorded; with an intent `interrupted`, or what is
+ * recorded. An attempt that cannot be verified empty stays, or becomes, quarantined. ERR_BUSY: somebody else owns it. */
 struct runner_recovery {
 	struct ledger *ledger;
 	const struct key *key;
 	const struct boundary_provider *provider;
 	const char *owner_id;        /* ours */
 	struct ledger_attempt attempt;
+	/* Its owner lives, but the caller has seen (generation, renewals) as they are in `attempt` for its ttl_ms: it is stopped. */
+	bool expired;
 	int64_t cleanup_ms;
 };
 int runner_recover(const struct runner_recovery *recovery, struct runner_result *ret, struct err *err);

@@ -11,7 +11,7 @@
 #include "walk.h"
 
 enum {
-	STATES_MAX = 32768,
+	STATES_MAX = 65536,
 	EDGES_MAX = 8 * STATES_MAX,
 	TABLE_SIZE = 4 * STATES_MAX, /* a power of two */
 	ROWS_MAX = 128,
@@ -71,6 +71,7 @@ static uint64_t key_of(const struct life *life)
 		life->intent, life->launched, life->interrupted, life->terminating, life->killing, life->exit.killed_by_us,
 		life->exit.code != 0, life->drained, life->retained, life->boundary_misbehaved, life->cleaned, life->verified_empty,
 		life->was_quarantined, life->grace_ms != 0, life->limit_grace_ms != 0, life->launched_at_ns != 0,
+		life->retriable, life->lost, life->requeue,
 	};
 	uint64_t key = 0;
 
@@ -180,15 +181,17 @@ static void add_roots(struct explorer *explorer)
 {
 	struct life life;
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 8; i++) {
 		memset(&life, 0, sizeof(life));
 		life_init(&life, i & 1 ? 2000 : 0, i & 2 ? 500 : 0);
+		life.retriable = i & 4;
 		find_or_add(explorer, &life, 0);
 	}
 	for (int state = 0; state < LIFE_STATE_COUNT; state++)
-		for (int i = 0; i < 4; i++) {
+		for (int i = 0; i < 8; i++) {
 			memset(&life, 0, sizeof(life));
 			life_restore(&life, (enum life_state)state, i & 1, i & 2);
+			life.retriable = i & 4;
 			if (life_check(&life, NULL) == 0)
 				find_or_add(explorer, &life, 0);
 		}
@@ -211,6 +214,11 @@ static void lead_back(const struct explorer *explorer, bool *leads, bool by_reco
 	}
 }
 
+static bool is_over(const struct life *life)
+{
+	return life->state == LIFE_SEALED || life->state == LIFE_ABANDONED;
+}
+
 static void check_every_state_ends(const struct explorer *explorer)
 {
 	bool *leads = calloc(STATES_MAX, sizeof(*leads));
@@ -218,17 +226,17 @@ static void check_every_state_ends(const struct explorer *explorer)
 	if (!leads)
 		broken(&explorer->nodes[0].life, NULL, "out of memory");
 	for (int i = 0; i < explorer->node_count; i++)
-		leads[i] = explorer->nodes[i].life.state == LIFE_SEALED || explorer->nodes[i].life.state == LIFE_QUARANTINED;
+		leads[i] = is_over(&explorer->nodes[i].life) || explorer->nodes[i].life.state == LIFE_QUARANTINED;
 	lead_back(explorer, leads, false);
 	for (int i = 0; i < explorer->node_count; i++)
 		if (!leads[i])
-			broken(&explorer->nodes[i].life, NULL, "leads neither to sealed nor to quarantined by itself");
+			broken(&explorer->nodes[i].life, NULL, "leads neither to an end nor to quarantined by itself");
 	for (int i = 0; i < explorer->node_count; i++)
-		leads[i] = explorer->nodes[i].life.state == LIFE_SEALED;
+		leads[i] = is_over(&explorer->nodes[i].life);
 	lead_back(explorer, leads, true);
 	for (int i = 0; i < explorer->node_count; i++)
 		if (!leads[i])
-			broken(&explorer->nodes[i].life, NULL, "does not lead to sealed, not even by a recovery");
+			broken(&explorer->nodes[i].life, NULL, "does not lead to an end, not even by a recovery");
 	free(leads);
 }
 

@@ -110,6 +110,7 @@ static void begin(struct walker *walker)
 	walker->pending.count = 0;
 	walker->path_count = 0;
 	life_init(&walker->life, below(walker, 2) == 0 ? 0 : 2000, below(walker, 2) == 0 ? 0 : 500);
+	walker->life.retriable = below(walker, 2) == 0;
 	for (size_t i = 0, steps = below(walker, STRAIGHT_STEPS + 1); i < steps; i++)
 		feed(walker, &(struct life_event){.kind = straight_way[i], .at_ns = (int64_t)i + 1});
 }
@@ -119,10 +120,12 @@ static void end_by_recovery(struct walker *walker)
 	static const enum life_event_kind way[] = {LIFE_EV_RECOVERY_STARTED, LIFE_EV_CLEANED, LIFE_EV_VERIFIED_EMPTY,
 	                                           LIFE_EV_SEALED};
 
-	for (size_t i = 0; i < sizeof(way) / sizeof(way[0]) && walker->life.state != LIFE_SEALED; i++) {
-		const struct life_event event = {.kind = way[i], .at_ns = (int64_t)walker->path_count + 1};
+	for (size_t i = 0; i < sizeof(way) / sizeof(way[0]) && walker->life.state < LIFE_SEALED; i++) {
+		struct life_event event = {.kind = way[i], .at_ns = (int64_t)walker->path_count + 1};
+		if (event.kind == LIFE_EV_SEALED && walker->life.requeue)
+			event.kind = LIFE_EV_ABANDONED;
 		if (feed(walker, &event) < 0)
-			broken(walker, "R11: a recovery can seal whatever is left");
+			broken(walker, "R11: a recovery can end whatever is left");
 	}
 }
 

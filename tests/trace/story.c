@@ -191,6 +191,14 @@ static int restore(struct teller *teller, const struct words *words, struct err 
 	return 0;
 }
 
+static int retriable(struct teller *teller, const struct words *words, struct err *err)
+{
+	(void)words;
+	(void)err;
+	teller->life.retriable = true;
+	return 0;
+}
+
 static const struct directive {
 	const char *name;
 	int (*obey)(struct teller *teller, const struct words *words, struct err *err);
@@ -199,6 +207,7 @@ static const struct directive {
 	{"totals", set_total},
 	{"wait", pass_time},
 	{"restore", restore},
+	{"retriable", retriable},
 };
 
 static const struct directive *find_directive(const char *name)

@@ -42,6 +42,7 @@ static const struct life_event events[] = {
 	{AT, .kind = LIFE_EV_VERIFY_FAILED, .reason = "member_left"},
 	{AT, .kind = LIFE_EV_RECOVERY_STARTED},
 	{AT, .kind = LIFE_EV_SEALED},
+	{AT, .kind = LIFE_EV_ABANDONED},
 };
 
 size_t walk_event_count(void)
@@ -102,6 +103,8 @@ bool walk_answers(enum life_action action, const struct life_event *event)
 		              LIFE_EV_BOUNDARY_LOST);
 	case LIFE_DO_SEAL:
 		return event->kind == LIFE_EV_SEALED;
+	case LIFE_DO_ABANDON:
+		return event->kind == LIFE_EV_ABANDONED;
 	case LIFE_DO_TERMINATE:
 	case LIFE_DO_KILL:
 	case LIFE_DO_QUARANTINE:
@@ -157,7 +160,8 @@ static bool facts_are_kept(const struct move *move)
 
 	return (!a->intent || b->intent) && (!a->launched || b->launched) && (!a->interrupted || b->interrupted) &&
 	       (!a->terminating || b->terminating) && (!a->killing || b->killing) && (!a->drained || b->drained) &&
-	       (!a->boundary_misbehaved || b->boundary_misbehaved) && (!a->was_quarantined || b->was_quarantined);
+	       (!a->boundary_misbehaved || b->boundary_misbehaved) && (!a->was_quarantined || b->was_quarantined) &&
+	       (!a->lost || b->lost) && a->retriable == b->retriable;
 }
 
 static bool same_exit(const struct main_exit *a, const struct main_exit *b)
@@ -210,7 +214,16 @@ static bool sealing_begins_when_it_is_empty(const struct move *move)
 {
 	bool enters_cleaned = move->before->state != LIFE_CLEANED && move->after->state == LIFE_CLEANED;
 
-	return does(move, LIFE_DO_SEAL) == enters_cleaned && (!enters_cleaned || move->after->verified_empty);
+	return (does(move, LIFE_DO_SEAL) || does(move, LIFE_DO_ABANDON)) == enters_cleaned &&
+	       (!enters_cleaned || move->after->verified_empty);
+}
+
+static bool only_what_was_lost_without_an_intent_is_abandoned(const struct move *move)
+{
+	const struct life *a = move->before;
+
+	return (!does(move, LIFE_DO_ABANDON) && move->after->state != LIFE_ABANDONED) ||
+	       (a->retriable && a->lost && !a->intent && !a->launched && !does(move, LIFE_DO_SEAL));
 }
 
 static bool sealed_comes_from_cleaned(const struct move *move)
@@ -250,7 +263,8 @@ static const struct property {
 	{"R9, R11: a recovery always recovers", recovery_always_recovers},
 	{"only the verification says empty", empty_is_said_by_the_verification},
 	{"a limit stops only what runs", a_limit_stops_only_what_runs},
-	{"sealing begins when it is verified empty", sealing_begins_when_it_is_empty},
+	{"the end begins when it is verified empty", sealing_begins_when_it_is_empty},
+	{"R3: only what was lost without an intent is abandoned", only_what_was_lost_without_an_intent_is_abandoned},
 	{"sealed comes from cleaned", sealed_comes_from_cleaned},
 	{"R11: what was made is cleaned up", what_was_made_is_cleaned_up},
 	{"TERM and KILL are sent once and remembered", term_and_kill_are_remembered},

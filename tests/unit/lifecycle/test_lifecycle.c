@@ -147,8 +147,8 @@ static void a_cancellation_is_heard_until_the_seal_but_not_in_quarantine(void **
 	(void)state;
 	for (int i = 0; i < LIFE_STATE_COUNT; i++) {
 		struct life life;
-		bool deaf = i == LIFE_QUARANTINED || i == LIFE_RECOVERING || i == LIFE_SEALED;
-		life_restore(&life, (enum life_state)i, i >= LIFE_RUNNING, false);
+		bool deaf = i == LIFE_QUARANTINED || i == LIFE_RECOVERING || i == LIFE_SEALED || i == LIFE_ABANDONED;
+		life_restore(&life, (enum life_state)i, i >= LIFE_RUNNING && i != LIFE_ABANDONED, false);
 		assert_int_equal(life_stoppable(&life), !deaf);
 	}
 }
@@ -157,14 +157,14 @@ static void what_is_restored_keeps_every_invariant(void **state)
 {
 	(void)state;
 	for (int i = 0; i < LIFE_STATE_COUNT; i++)
-		for (int intent = i == LIFE_RUNNING || i == LIFE_EXITED; intent <= (i >= LIFE_ENROLLED); intent++)
+		for (int intent = i == LIFE_RUNNING || i == LIFE_EXITED; intent <= (i >= LIFE_ENROLLED && i != LIFE_ABANDONED); intent++)
 			for (int quarantined = 0; quarantined <= (i >= LIFE_CLEANED); quarantined++) {
 				struct life life;
 				struct err err = ERR_INIT;
 				life_restore(&life, (enum life_state)i, intent, quarantined);
 				if (life_check(&life, &err) < 0)
 					fail_msg("%s", err.text);
-				assert_int_equal(step(&life, LIFE_EV_RECOVERY_STARTED), i == LIFE_SEALED ? ERR_STATE : 0);
+				assert_int_equal(step(&life, LIFE_EV_RECOVERY_STARTED), i >= LIFE_SEALED ? ERR_STATE : 0);
 			}
 }
 
@@ -201,6 +201,9 @@ static void each_invariant_is_checked(void **state)
 		{"R4", {.state = LIFE_CLEANING, .terminating = true}},
 		{"R4", {.state = LIFE_CLEANING, .drained = true}},
 		{"R9", {.state = LIFE_RECOVERING, .interrupted = true, .boundary_reason = "x"}},
+		{"R3: another attempt", {.state = LIFE_ABANDONED, .intent = true, .verified_empty = true}},
+		{"R3: another attempt", {.state = LIFE_RECOVERING, .intent = true, .requeue = true}},
+		{"R6: only what is verified", {.state = LIFE_ABANDONED}},
 		{"R6: only what is verified", {.state = LIFE_CLEANED}},
 		{"R6: only what is verified", {.state = LIFE_SEALED}},
 		{"R6: only what is verified", {.state = LIFE_CLEANING, .verified_empty = true}},
@@ -220,6 +223,62 @@ static void each_invariant_is_checked(void **state)
 	}
 }
 
+static void recover(struct life *life, enum life_state state, bool intent)
+{
+	life_restore(life, state, intent, false);
+	life->retriable = true;
+	assert_int_equal(step(life, LIFE_EV_RECOVERY_STARTED), 0);
+	assert_int_equal(step(life, LIFE_EV_VERIFIED_EMPTY), 0);
+}
+
+static void what_was_lost_before_its_intent_is_abandoned(void **state)
+{
+	(void)state;
+	struct life life;
+
+	for (int i = 0; i <= LIFE_ENROLLED; i++) {
+		recover(&life, (enum life_state)i, false);
+		assert_int_equal(step(&life, LIFE_EV_SEALED), ERR_STATE);
+		assert_int_equal(step(&life, LIFE_EV_ABANDONED), 0);
+		assert_int_equal(life.state, LIFE_ABANDONED);
+		assert_int_equal(step(&life, LIFE_EV_RECOVERY_STARTED), ERR_STATE);
+	}
+	recover(&life, LIFE_ENROLLED, true);
+	assert_int_equal(step(&life, LIFE_EV_ABANDONED), ERR_STATE);
+	assert_int_equal(step(&life, LIFE_EV_SEALED), 0);
+}
+
+static void what_failed_or_was_stopped_is_not_abandoned(void **state)
+{
+	(void)state;
+	const struct life_event failed = {.kind = LIFE_EV_STEP_FAILED, .step = STEP_ENROLL, .reason = "unverified"};
+	const struct life_event stop = {.kind = LIFE_EV_STOP, .cause = STOP_CANCEL};
+
+	for (int i = 0; i < 2; i++) {
+		struct life life;
+		struct life_actions actions;
+		run_up_to(&life, LIFE_SUSPENDED);
+		life.retriable = true;
+		assert_int_equal(life_step(&life, i ? &stop : &failed, &actions, NULL), 0);
+		assert_int_equal(step(&life, LIFE_EV_RECOVERY_STARTED), 0);
+		assert_int_equal(step(&life, LIFE_EV_VERIFIED_EMPTY), 0);
+		assert_int_equal(step(&life, LIFE_EV_ABANDONED), ERR_STATE);
+		assert_int_equal(step(&life, LIFE_EV_SEALED), 0);
+	}
+}
+
+static void the_last_attempt_is_sealed(void **state)
+{
+	(void)state;
+	struct life life;
+
+	life_restore(&life, LIFE_PREPARING, false, false);
+	assert_int_equal(step(&life, LIFE_EV_RECOVERY_STARTED), 0);
+	assert_int_equal(step(&life, LIFE_EV_VERIFIED_EMPTY), 0);
+	assert_int_equal(step(&life, LIFE_EV_ABANDONED), ERR_STATE);
+	assert_int_equal(step(&life, LIFE_EV_SEALED), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +293,9 @@ int main(void)
 		cmocka_unit_test(what_is_restored_keeps_every_invariant),
 		cmocka_unit_test(a_ledger_that_contradicts_itself_is_not_recovered),
 		cmocka_unit_test(each_invariant_is_checked),
+		cmocka_unit_test(what_was_lost_before_its_intent_is_abandoned),
+		cmocka_unit_test(what_failed_or_was_stopped_is_not_abandoned),
+		cmocka_unit_test(the_last_attempt_is_sealed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,11 +102,13 @@ static void quarantine_has_one_way_out(void **state)
 		}
 }
 
-static void sealed_is_the_end(void **state)
+static void sealed_and_abandoned_are_the_end(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < life_transition_count; i++)
+	for (size_t i = 0; i < life_transition_count; i++) {
 		assert_false(starts_in(&life_transitions[i], LIFE_SEALED));
+		assert_false(starts_in(&life_transitions[i], LIFE_ABANDONED));
+	}
 }
 
 int main(void)
@@ -117,7 +119,7 @@ int main(void)
 		cmocka_unit_test(an_unguarded_row_stands_alone),
 		cmocka_unit_test(launch_has_one_way_in),
 		cmocka_unit_test(quarantine_has_one_way_out),
-		cmocka_unit_test(sealed_is_the_end),
+		cmocka_unit_test(sealed_and_abandoned_are_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

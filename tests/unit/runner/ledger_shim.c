@@ -80,6 +80,21 @@ static int take_over(struct ledger *ledger, const char *attempt_id, const char *
 	return rc < 0 ? rc : s->inner->ops->take_over(s->inner, attempt_id, owner_id, ret_generation, err);
 }
 
+static int expire(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t generation, int64_t renewals,
+                  int64_t *ret_generation, struct err *err)
+{
+	struct ledger_shim *s = shim(ledger);
+	return s->inner->ops->expire(s->inner, attempt_id, owner_id, generation, renewals, ret_generation, err);
+}
+
+static int abandon(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t generation,
+                   const struct ledger_record *records, size_t record_count, struct err *err)
+{
+	struct ledger_shim *s = shim(ledger);
+	int rc = count(s, LEDGER_SHIM_ABANDON, err);
+	return rc < 0 ? rc : s->inner->ops->abandon(s->inner, attempt_id, owner_id, generation, records, record_count, err);
+}
+
 static int seal(struct ledger *ledger, const struct ledger_seal *what, struct err *err)
 {
 	struct ledger_shim *s = shim(ledger);
@@ -123,6 +138,8 @@ static const struct ledger_ops ops = {
 	.cancel_requested = cancel_requested,
 	.renew = renew,
 	.take_over = take_over,
+	.expire = expire,
+	.abandon = abandon,
 	.seal = seal,
 	.unsealed = unsealed,
 	.manifest = manifest,

@@ -261,6 +261,141 @@ static void foreign_boundary_is_left_and_quarantined(void **state)
 	stage_close(&other);
 }
 
+static void begin_detached(struct stage *stage)
+{
+	stage_open(stage, "{}");
+	stage->run.detached = true;
+	scene_accept(&stage->run);
+}
+
+static struct ledger_run_state run_state(struct stage *stage)
+{
+	struct ledger *ledger = stage->ledger.inner;
+	struct ledger_run_state state;
+	assert_int_equal(ledger->ops->run_state(ledger, stage->run.attempt.run_id, &state, NULL), 0);
+	return state;
+}
+
+/* The next attempt of the run, by the owner of now. */
+static void claim(struct stage *stage)
+{
+	struct ledger *ledger = stage->ledger.inner;
+	struct ledger_attempt *attempt = &stage->run.attempt;
+	const struct ledger_record record = {.at_ms = 1, .kind = "accepted", .body = "{\"principal\":\"uid:0\"}"};
+	struct err err = ERR_INIT;
+	id_new("att", attempt->attempt_id);
+	id_new("bnd", attempt->boundary_id);
+	memcpy(attempt->owner_id, stage->scene.owner.owner_id, ID_SIZE);
+	if (ledger->ops->claim(ledger, attempt, &record, 1, &err) < 0)
+		fail_msg("claim: %s", err.text);
+}
+
+static void detached_run_without_an_intent_is_queued_again_and_the_third_attempt_sealed(void **state)
+{
+	struct stage stage;
+	struct runner_result result;
+	(void)state;
+	begin_detached(&stage);
+	for (int i = 1; i < LEDGER_ATTEMPTS_MAX; i++) {
+		wrote(&stage, "preparing", "prepared", "{}");
+		recover(&stage, &result);
+		assert_true(result.requeued);
+		assert_false(result.provisional);
+		assert_null(result.receipt);
+		assert_true(stage_is_recorded(&stage, "abandoned"));
+		assert_int_equal(run_state(&stage).attempts, i);
+		assert_string_equal(run_state(&stage).latest.state, "abandoned");
+		claim(&stage);
+	}
+	recover(&stage, &result);
+	assert_false(result.requeued);
+	assert_outcome(&result, VERDICT_NOT_LAUNCHED, "keeper_lost");
+	assert_true(run_state(&stage).sealed);
+	free(result.receipt);
+	stage_close(&stage);
+}
+
+static void detached_run_with_an_intent_or_a_reason_to_end_is_sealed(void **state)
+{
+	static const struct {
+		const char *kind, *body;
+		enum verdict_kind verdict;
+		const char *reason;
+	} cases[] = {
+		{"launch_intent", "{}", VERDICT_INTERRUPTED, "keeper_lost"},
+		{"step_failed", "{\"step\":\"enroll\",\"reason\":\"unverified\"}", VERDICT_NOT_LAUNCHED, "unverified"},
+		{"cancel", "{\"cause\":\"cancel\"}", VERDICT_CANCELLED, "cancel_requested"},
+	};
+	struct stage stage;
+	struct runner_result result;
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin_detached(&stage);
+		wrote(&stage, NULL, cases[i].kind, cases[i].body);
+		recover(&stage, &result);
+		assert_false(result.requeued);
+		assert_outcome(&result, cases[i].verdict, cases[i].reason);
+		free(result.receipt);
+		stage_close(&stage);
+	}
+}
+
+static void detached_run_that_is_cancelled_is_sealed_as_that(void **state)
+{
+	struct stage stage;
+	struct runner_result result;
+	bool sealed;
+	(void)state;
+	begin_detached(&stage);
+	assert_int_equal(stage.ledger.inner->ops->request_cancel(stage.ledger.inner, stage.run.attempt.run_id, &sealed, NULL), 0);
+	recover(&stage, &result);
+	assert_outcome(&result, VERDICT_CANCELLED, "cancel_requested");
+	free(result.receipt);
+	stage_close(&stage);
+}
+
+static void recovery_that_dies_before_it_queues_again_is_done_again(void **state)
+{
+	struct stage stage;
+	struct runner_result result;
+	struct err err = ERR_INIT;
+	(void)state;
+	begin_detached(&stage);
+	next_keeper(&stage);
+	stage.ledger.fails_from[LEDGER_SHIM_ABANDON] = 1;
+	assert_int_equal(recover_as(&stage, &result, &err), ERR_IO);
+	assert_string_equal(run_state(&stage).latest.state, "recovering");
+	recover(&stage, &result);
+	assert_true(result.requeued);
+	assert_string_equal(run_state(&stage).latest.state, "abandoned");
+	stage_close(&stage);
+}
+
+static void boundary_that_is_not_empty_is_not_queued_again(void **state)
+{
+	struct stage stage, other;
+	struct runner_result result;
+	struct err err = ERR_INIT;
+	(void)state;
+	stage_open(&other, "{}");
+	other.script = SCRIPT({.happening = RECORDING_EXIT});
+	other.script.cleanup_failures = 1;
+	stage_drive(&other);
+	begin_detached(&stage);
+	struct ledger_attempt forged = stage.run.attempt;
+	memcpy(forged.boundary_id, other.run.attempt.boundary_id, ID_SIZE); /* somebody else's: it is left alone */
+	struct runner_recovery recovery = {.ledger = stage.scene.ledger, .key = stage.scene.key, .provider = &other.provider,
+	                                   .owner_id = forged.owner_id, .attempt = forged, .cleanup_ms = 1000};
+	assert_int_equal(runner_recover(&recovery, &result, &err), 0);
+	assert_true(result.provisional);
+	assert_false(result.requeued);
+	assert_string_equal(run_state(&stage).latest.state, "quarantined");
+	recover(&stage, &result);
+	assert_true(result.requeued);
+	stage_close(&stage);
+	stage_close(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +409,11 @@ int main(void)
 		cmocka_unit_test(own_attempt_is_recovered_without_taking_over),
 		cmocka_unit_test(recovery_that_dies_is_done_again),
 		cmocka_unit_test(foreign_boundary_is_left_and_quarantined),
+		cmocka_unit_test(detached_run_without_an_intent_is_queued_again_and_the_third_attempt_sealed),
+		cmocka_unit_test(detached_run_with_an_intent_or_a_reason_to_end_is_sealed),
+		cmocka_unit_test(detached_run_that_is_cancelled_is_sealed_as_that),
+		cmocka_unit_test(recovery_that_dies_before_it_queues_again_is_done_again),
+		cmocka_unit_test(boundary_that_is_not_empty_is_not_queued_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
