@@ -26,13 +26,13 @@ static int say_totals(const struct keeper_recovered *recovered, json_t *lines, s
 	if (!lines) {
 		PAGE_AUTO struct page page = PAGE_INIT;
 
-		page_add(&page, "%d sealed, %d quarantined, %d of living keepers left alone, %d failed, %d boundaries swept\n",
-		         recovered->sealed, recovered->quarantined, recovered->busy, recovered->failed, recovered->swept);
+		page_add(&page, "%d sealed, %d queued again, %d quarantined, %d of living keepers left alone, %d failed, %d boundaries swept\n",
+		         recovered->sealed, recovered->requeued, recovered->quarantined, recovered->busy, recovered->failed, recovered->swept);
 		return page_print(&page, STDOUT_FILENO, err);
 	}
 
 	JSON_AUTO json_t *totals =
-		json_pack("{s:i,s:i,s:i,s:i,s:i,s:O}", "sealed", recovered->sealed, "quarantined", recovered->quarantined, "busy",
+		json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:O}", "sealed", recovered->sealed, "requeued", recovered->requeued, "quarantined", recovered->quarantined, "busy",
 	                  recovered->busy, "failed", recovered->failed, "swept", recovered->swept, "lines", lines);
 
 	return totals ? print_json(STDOUT_FILENO, totals, err) : err_set(err, ERR_NO_MEMORY, "out of memory");

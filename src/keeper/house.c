@@ -127,13 +127,14 @@ int house_recover(struct server *server, bool sweep, struct err *err)
 		.factory = server->options.factory,
 		.profiles = server->options.profiles,
 		.sweep = sweep,
+		.watch = server->watch,
 		.report = report,
 		.context = server,
 	};
 	int result = keeper_recover(&recovery, &recovered, err);
 	server_lock(server);
-	server->stats.recoveries += (uint64_t)recovered.sealed;
-	server->rescan = server->rescan || recovered.sealed > 0;
+	server->stats.recoveries += (uint64_t)(recovered.sealed + recovered.requeued);
+	server->rescan = server->rescan || recovered.requeued > 0;
 	server_unlock(server);
 	return result;
 }

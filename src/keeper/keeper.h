@@ -73,6 +73,7 @@ struct keeper_once {
 	void (*launched)(void *context, struct capture *standard_output, struct capture *standard_error);
 	void (*lasts)(void *context, struct capture *standard_output, struct capture *standard_error); /* as runner_request.lasts */
 	void *context;
+	int64_t lease_ttl_ms; /* 0: the default */
 };
 
 struct keeper_result {
@@ -91,15 +92,21 @@ void keeper_result_done(struct keeper_result *result);
 
 struct keeper_recovered {
 	int sealed;
+	int requeued;    /* abandoned without a launch intent: their runs wait in the queue again */
 	int quarantined; /* not verified empty, or left alone in quarantine */
 	int busy;        /* a living keeper's: left alone */
 	int failed;      /* not recovered for another reason; reported, and tried again by the next recovery */
 	int swept;       /* boundaries that no unsealed attempt named, removed */
 };
 
-/* Recovers every unsealed attempt whose owner's flock is free, each on its own (R12), then, with sweep, removes the boundaries of this
- * ledger that no unsealed attempt names (R14). `report` hears a line for each; may be NULL; run_id is "" when no run is known.
- * Costs one query when nothing is unsealed. */
+/* What one keeper has seen of the leases of others, from one recovery to the next: of a living owner too that is stopped. */
+struct keeper_watch;
+struct keeper_watch *keeper_watch_new(void); /* NULL: out of memory */
+void keeper_watch_free(struct keeper_watch *watch);
+
+/* Recovers every unsealed attempt whose owner's flock is free, and with a watch those whose lease it has seen unchanged for its time to
+ * live; each on its own (R12). Then, with sweep, removes the boundaries of this ledger that no unsealed attempt names (R14). `report` hears a
+ * line for each; may be NULL; run_id is "" when no run is known. Costs one query when nothing is unsealed. */
 struct keeper_recovery {
 	struct keeper *keeper;
 	const struct provider_factory *factory;
@@ -107,6 +114,7 @@ struct keeper_recovery {
 	bool sweep;
 	bool dry_run;             /* only report what would be done; the counters say how much */
 	bool include_quarantined; /* `caisson recover`: yes; before a run: no */
+	struct keeper_watch *watch; /* of whoever recovers every few seconds; may be NULL */
 	void (*report)(void *context, const char *run_id, const char *line);
 	void *context;
 };

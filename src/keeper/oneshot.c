@@ -69,7 +69,8 @@ static int name_run(struct once *once, struct err *err)
 	id_new("run", once->run.run_id);
 	memcpy(once->result->run_id, once->run.run_id, ID_SIZE);
 	snprintf(once->run.principal, sizeof(once->run.principal), "%s", once->keeper->principal);
-	attempt_name(&once->attempt, once->run.run_id, true, ATTEMPT_LEASE_TTL_MS);
+	int64_t ttl_ms = once->given->lease_ttl_ms;
+	attempt_name(&once->attempt, once->run.run_id, true, ttl_ms > 0 ? ttl_ms : ATTEMPT_LEASE_TTL_MS);
 	int result = manifest_labels(manifest, &once->labels, err);
 	once->run.labels = once->labels.data;
 	return result;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "keeper/keeper.h"
+#include "keeper/watch.h"
 #include "lifecycle/lifecycle.h"
 
 enum {
@@ -97,6 +98,9 @@ static void count_outcome(struct recovering *recovering, const struct ledger_att
 	} else if (result < 0) {
 		counts->failed++;
 		say(recovering, attempt->run_id, "not recovered: %s", why->text);
+	} else if (outcome->requeued) {
+		counts->requeued++;
+		say(recovering, attempt->run_id, "queued again");
 	} else if (outcome->provisional) {
 		counts->quarantined++;
 		say(recovering, attempt->run_id, "quarantined: %s", outcome->verdict.detail);
@@ -108,14 +112,18 @@ static void count_outcome(struct recovering *recovering, const struct ledger_att
 
 static void recover_attempt(struct recovering *recovering, const struct ledger_attempt *attempt)
 {
+	bool expired = attempt->owner_alive;
 	struct boundary_provider *provider = NULL;
 	struct runner_result outcome = {0};
 	struct err why = ERR_INIT;
 	if (recovering->given->dry_run) {
 		recovering->counts->sealed++;
-		say(recovering, attempt->run_id, "would be recovered: its keeper is gone in state %s", attempt->state);
+		say(recovering, attempt->run_id, "would be recovered: its keeper is %s in state %s", expired ? "stopped" : "gone",
+		    attempt->state);
 		return;
 	}
+	if (expired)
+		say(recovering, attempt->run_id, "taken over: its keeper is stopped");
 	int result = provider_of(recovering, attempt->profile, &provider, &why);
 	if (result == 0) {
 		const struct runner_recovery recovery = {
@@ -124,6 +132,7 @@ static void recover_attempt(struct recovering *recovering, const struct ledger_a
 			.provider = provider,
 			.owner_id = recovering->keeper->owner.owner_id,
 			.attempt = *attempt,
+			.expired = expired,
 			.cleanup_ms = CLEANUP_MS,
 		};
 		result = runner_recover(&recovery, &outcome, &why);
@@ -137,6 +146,16 @@ static int collect_attempt(void *context, const struct ledger_attempt *attempt)
 	return list_add(context, attempt, sizeof(*attempt));
 }
 
+/* A quarantine is its owner's to lift as long as that lives: its lease is not renewed, and says nothing. */
+static bool is_left_alone(struct recovering *recovering, const struct ledger_attempt *attempt)
+{
+	struct keeper_watch *watch = recovering->given->watch;
+	bool ours = strcmp(attempt->owner_id, recovering->keeper->owner.owner_id) == 0;
+	if (!attempt->owner_alive)
+		return false;
+	return !watch || ours || in_quarantine(attempt) || !watch_look(watch, attempt);
+}
+
 static int recover_attempts(struct recovering *recovering, struct err *err)
 {
 	struct list list = {0};
@@ -146,13 +165,15 @@ static int recover_attempts(struct recovering *recovering, struct err *err)
 		result = err_set(err, ERR_NO_MEMORY, "out of memory for the unsealed attempts");
 	const struct ledger_attempt *attempts = list.items;
 	for (size_t i = 0; result == 0 && i < list.count; i++) {
-		if (attempts[i].owner_alive)
+		if (is_left_alone(recovering, &attempts[i]))
 			recovering->counts->busy++;
 		else if (in_quarantine(&attempts[i]) && !recovering->given->include_quarantined)
 			recovering->counts->quarantined++;
 		else
 			recover_attempt(recovering, &attempts[i]);
 	}
+	if (recovering->given->watch)
+		watch_end_round(recovering->given->watch);
 	free(list.items);
 	return result;
 }

@@ -69,9 +69,13 @@ void server_count_sealed(struct server *server, const struct passage *passage)
 {
 	uint64_t dropped = dropped_bytes(passage);
 	server_lock(server);
-	server->stats.verdicts[passage->result.verdict.kind]++;
-	server->stats.dropped_bytes += dropped;
-	count_steps(server->stats.steps, passage);
+	if (passage->result.requeued) {
+		server->rescan = true;
+	} else {
+		server->stats.verdicts[passage->result.verdict.kind]++;
+		server->stats.dropped_bytes += dropped;
+		count_steps(server->stats.steps, passage);
+	}
 	server_unlock(server);
 }
 
@@ -227,7 +231,8 @@ int server_start(const struct server_options *options, struct server **ret, stru
 	server->options = *options;
 	server_fill_core(server);
 	init_lock(server);
-	int result = queue_new(options->per_owner, &server->queue, err);
+	server->watch = keeper_watch_new();
+	int result = server->watch ? queue_new(options->per_owner, &server->queue, err) : err_set(err, ERR_NO_MEMORY, "out of memory for the keeper");
 	if (result == 0)
 		result = queue_new(INT32_MAX, &server->cancelled, err);
 	if (result == 0)
@@ -262,6 +267,7 @@ void server_free(struct server *server)
 	}
 	if (server->house_runs)
 		pthread_join(server->house, NULL);
+	keeper_watch_free(server->watch);
 	queue_free(server->queue);
 	queue_free(server->cancelled);
 	pthread_cond_destroy(&server->changed);

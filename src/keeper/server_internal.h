@@ -67,6 +67,7 @@ struct server {
 	size_t slot_count;
 	pthread_t house;
 	bool house_runs;
+	struct keeper_watch *watch;            /* of the house: the leases of other keepers */
 
 	/* Under the lock. */
 	struct queue *queue;
@@ -102,7 +103,7 @@ void server_log(struct server *server, const char *event, const char *format, ..
 
 void server_tell_changed(struct server *server, const char *run_id);
 
-/* A run came to its end here. Takes the lock. */
+/* A run came to its end here, or is queued again. Takes the lock. */
 void server_count_sealed(struct server *server, const struct passage *passage);
 
 /* passage.c */

@@ -10,15 +10,7 @@ void lease_observe(struct lease_watch *watch, int64_t generation, int64_t renewa
 	*watch = (struct lease_watch){.seen = true, .generation = generation, .renewals = renewals, .since_ns = now_ns};
 }
 
-bool lease_may_take_over(const struct lease_watch *watch, enum lease_flock flock, int64_t ttl_ms, int64_t now_ns)
+bool lease_may_take_over(const struct lease_watch *watch, bool owner_gone, int64_t ttl_ms, int64_t now_ns)
 {
-	switch (flock) {
-	case LEASE_FLOCK_FREE:
-		return true;
-	case LEASE_FLOCK_HELD:
-		return false;
-	case LEASE_FLOCK_REMOTE:
-		break;
-	}
-	return watch->seen && now_ns >= watch->since_ns && (now_ns - watch->since_ns) / NS_PER_MS >= ttl_ms;
+	return owner_gone || (watch->seen && now_ns >= watch->since_ns && (now_ns - watch->since_ns) / NS_PER_MS >= ttl_ms);
 }

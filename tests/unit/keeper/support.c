@@ -80,7 +80,7 @@ static int fake_observe(struct boundary *b, int64_t deadline_ns, struct boundary
 	struct fake_boundary *fake = (struct fake_boundary *)b;
 	struct pollfd wake = {.fd = fake->fake->ignores_wake ? -1 : fake->wake_fd, .events = POLLIN};
 	int64_t now_ns = clock_mono_ns();
-	(void)deadline_ns;
+	int wait_ms = fake->fake->keeps_deadline && deadline_ns > now_ns ? (int)((deadline_ns - now_ns) / NS_PER_MS + 1) : -1;
 	*ret = (struct boundary_event){.kind = BOUNDARY_MAIN_EXITED, .at_ns = now_ns, .launched_at_ns = now_ns, .how = BOUNDARY_EXITED,
 	                               .status = 7, .descendants_alive = 2};
 	int result = called(b, "observe", err);
@@ -88,8 +88,9 @@ static int fake_observe(struct boundary *b, int64_t deadline_ns, struct boundary
 		capture_write(fake->standard_output, "hello, world\n", 13, NULL); /* the test sees by this that we are here */
 	if (!fake->fake->observe_blocks)
 		return result;
-	poll(&wake, 1, -1);
-	if (!fake->fake->exits_late)
+	if (poll(&wake, 1, wait_ms) == 0)
+		ret->kind = BOUNDARY_DEADLINE;
+	else if (!fake->fake->exits_late)
 		ret->kind = BOUNDARY_INTERRUPTED;
 	return result;
 }

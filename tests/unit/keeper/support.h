@@ -20,6 +20,7 @@ struct fake {
 	struct boundary_identity found[4]; /* what enumerate finds */
 	size_t found_count;
 	bool observe_blocks;    /* until wake_fd is readable, or it is interrupted; else main exits with 7 at once */
+	bool keeps_deadline;    /* it blocks until that at most */
 	bool ignores_wake;      /* observe blocks for good */
 	bool exits_late;        /* what was awakened reports main's exit, not the interrupt */
 	bool no_provider;

@@ -16,7 +16,7 @@
 
 #include "support.h"
 
-enum { REPORT_MAX = 4096 };
+enum { REPORT_MAX = 4096, TTL_MS = 900, RENEWALS = 5 /* three of them are a time to live */ };
 
 struct scene {
 	char path[64];
@@ -24,6 +24,7 @@ struct scene {
 	struct manifest *manifest;
 	struct plan *plan;
 	struct provider_factory factory;
+	int64_t ttl_ms; /* of a keeper's lease; 0: the default */
 	char report[REPORT_MAX];
 };
 
@@ -72,6 +73,7 @@ static _Noreturn void be_a_keeper(struct scene *scene, int tell)
 		.plan = scene->plan,
 		.launched = scene->fake->observe_blocks ? tell_launched : NULL,
 		.context = &tell,
+		.lease_ttl_ms = scene->ttl_ms,
 	};
 	int failed = keeper_run_once(&once, &result, &err);
 	(void)!write(tell, &failed, sizeof(failed));
@@ -139,6 +141,7 @@ static void recovers(const struct keeper_recovery *recovery, struct keeper_recov
 	struct err err = ERR_INIT;
 	assert_int_equal(keeper_recover(recovery, &got, &err), 0);
 	assert_int_equal(got.sealed, want.sealed);
+	assert_int_equal(got.requeued, want.requeued);
 	assert_int_equal(got.quarantined, want.quarantined);
 	assert_int_equal(got.busy, want.busy);
 	assert_int_equal(got.failed, want.failed);
@@ -285,6 +288,121 @@ static void what_a_living_keeper_owns_is_neither_recovered_nor_swept(void **stat
 	keeper_free(keeper);
 }
 
+/* In a process of its own, with a lease of TTL_MS; its guest runs when this returns. *ret_tell: there it says how it ended. */
+static pid_t run_on(struct scene *scene, int *ret_tell)
+{
+	int ends[2], launched;
+	scene->fake->observe_blocks = scene->fake->keeps_deadline = true;
+	scene->ttl_ms = TTL_MS;
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0)
+		be_a_keeper(scene, ends[1]);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &launched, sizeof(launched)), sizeof(launched));
+	*ret_tell = ends[0];
+	return child;
+}
+
+static struct keeper_recovered look(const struct keeper_recovery *recovery)
+{
+	struct keeper_recovered got;
+	struct err err = ERR_INIT;
+	if (keeper_recover(recovery, &got, &err) < 0)
+		fail_msg("%s", err.text);
+	return got;
+}
+
+static char *receipt_of_latest(struct keeper *keeper)
+{
+	char run_id[ID_SIZE], *receipt = NULL;
+	assert_int_equal(keeper->ledger->ops->find_run(keeper->ledger, "latest", run_id, NULL), 0);
+	assert_int_equal(keeper->ledger->ops->receipt(keeper->ledger, run_id, &receipt, NULL), 0);
+	return receipt;
+}
+
+static void a_stopped_keeper_is_taken_over_and_does_nothing_further(void **state)
+{
+	struct scene *scene = *state;
+	int tell, status, failed = 0;
+	pid_t stopped = run_on(scene, &tell);
+	struct keeper *keeper = keeper_at(scene->path);
+	struct keeper_recovery recovery = recovery_of(scene, keeper);
+	recovery.sweep = false;
+	recovers(&recovery, (struct keeper_recovered){.busy = 1});
+	assert_int_equal(kill(stopped, SIGSTOP), 0);
+	assert_int_equal(waitpid(stopped, &status, WUNTRACED), stopped);
+	struct keeper_recovered got;
+	recovery.watch = keeper_watch_new();
+	recovers(&recovery, (struct keeper_recovered){.busy = 1}); /* the first look says nothing yet */
+	while (got = look(&recovery), got.busy == 1)
+		usleep(TTL_MS * 1000 / 10);
+	assert_int_equal(got.sealed, 1);
+	assert_string_equal(scene->report, "run taken over: its keeper is stopped\nrun sealed as interrupted\n");
+	char *receipt = receipt_of_latest(keeper);
+	assert_non_null(receipt);
+
+	assert_int_equal(kill(stopped, SIGCONT), 0);
+	assert_int_equal(read(tell, &failed, sizeof(failed)), sizeof(failed));
+	assert_int_equal(failed, ERR_FENCED);
+	char *again = receipt_of_latest(keeper);
+	assert_string_equal(again, receipt);
+	recovers(&recovery, (struct keeper_recovered){0});
+	free(again);
+	free(receipt);
+	close(tell);
+	kill(stopped, SIGKILL);
+	waitpid(stopped, NULL, 0);
+	keeper_watch_free(recovery.watch);
+	keeper_free(keeper);
+}
+
+static int take_renewals(void *context, const struct ledger_attempt *attempt)
+{
+	*(int64_t *)context = attempt->renewals;
+	return 0;
+}
+
+static void a_keeper_that_renews_is_left_alone(void **state)
+{
+	struct scene *scene = *state;
+	int tell;
+	pid_t living = run_on(scene, &tell);
+	struct keeper *keeper = keeper_at(scene->path);
+	struct keeper_recovery recovery = recovery_of(scene, keeper);
+	recovery.sweep = false;
+	recovery.watch = keeper_watch_new();
+	for (int64_t renewals = 0; renewals < RENEWALS;) { /* more than one time to live */
+		recovers(&recovery, (struct keeper_recovered){.busy = 1});
+		assert_int_equal(keeper->ledger->ops->unsealed(keeper->ledger, take_renewals, &renewals, NULL), 0);
+		usleep(TTL_MS * 1000 / 10);
+	}
+	keeper_watch_free(recovery.watch);
+	close(tell);
+	kill(living, SIGKILL);
+	waitpid(living, NULL, 0);
+	keeper_free(keeper);
+}
+
+static void what_is_quarantined_is_left_to_its_living_keeper(void **state)
+{
+	struct scene *scene = *state;
+	struct first first = {{0}};
+	struct keeper *keeper = keeper_at(scene->path);
+	scene->ttl_ms = 1;
+	pid_t living = live_on(scene, keeper, &first); /* its worker died, and it has a provisional result */
+	struct keeper_recovery recovery = recovery_of(scene, keeper);
+	recovery.watch = keeper_watch_new();
+	for (int i = 0; i < 3; i++) {
+		recovers(&recovery, (struct keeper_recovered){.busy = 1});
+		usleep(2000);
+	}
+	keeper_watch_free(recovery.watch);
+	kill(living, SIGKILL);
+	waitpid(living, NULL, 0);
+	keeper_free(keeper);
+}
+
 static void a_sweep_leaves_what_is_quarantined_to_a_recovery(void **state)
 {
 	struct scene *scene = *state;
@@ -329,6 +447,9 @@ int main(void)
 		RECOVERY_TEST(one_that_fails_keeps_no_other_from_its_recovery),
 		RECOVERY_TEST(a_profile_that_is_not_here_is_reported_and_left),
 		RECOVERY_TEST(what_a_living_keeper_owns_is_neither_recovered_nor_swept),
+		RECOVERY_TEST(a_stopped_keeper_is_taken_over_and_does_nothing_further),
+		RECOVERY_TEST(a_keeper_that_renews_is_left_alone),
+		RECOVERY_TEST(what_is_quarantined_is_left_to_its_living_keeper),
 		RECOVERY_TEST(a_sweep_leaves_what_is_quarantined_to_a_recovery),
 		RECOVERY_TEST(a_sweep_stands_down_when_the_engine_errs),
 	};

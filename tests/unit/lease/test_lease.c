@@ -21,7 +21,7 @@ static void one_that_was_never_seen_is_not_taken(void **state)
 	struct lease_watch watch = {.seen = false};
 
 	(void)state;
-	assert_false(lease_may_take_over(&watch, LEASE_FLOCK_REMOTE, TTL_MS, at_ms(1000000)));
+	assert_false(lease_may_take_over(&watch, false, TTL_MS, at_ms(1000000)));
 }
 
 static void one_seen_unchanged_for_its_ttl_is_taken_and_not_before(void **state)
@@ -31,8 +31,8 @@ static void one_seen_unchanged_for_its_ttl_is_taken_and_not_before(void **state)
 	(void)state;
 	lease_observe(&watch, 1, 5, at_ms(100));
 	lease_observe(&watch, 1, 5, at_ms(20000));
-	assert_false(lease_may_take_over(&watch, LEASE_FLOCK_REMOTE, TTL_MS, at_ms(100 + TTL_MS) - 1));
-	assert_true(lease_may_take_over(&watch, LEASE_FLOCK_REMOTE, TTL_MS, at_ms(100 + TTL_MS)));
+	assert_false(lease_may_take_over(&watch, false, TTL_MS, at_ms(100 + TTL_MS) - 1));
+	assert_true(lease_may_take_over(&watch, false, TTL_MS, at_ms(100 + TTL_MS)));
 }
 
 static void a_renewal_or_a_new_generation_begins_anew(void **state)
@@ -42,20 +42,21 @@ static void a_renewal_or_a_new_generation_begins_anew(void **state)
 	(void)state;
 	lease_observe(&watch, 1, 5, at_ms(0));
 	lease_observe(&watch, 1, 6, at_ms(29000));
-	assert_false(lease_may_take_over(&watch, LEASE_FLOCK_REMOTE, TTL_MS, at_ms(31000)));
+	assert_false(lease_may_take_over(&watch, false, TTL_MS, at_ms(31000)));
 	lease_observe(&watch, 2, 6, at_ms(58000));
-	assert_false(lease_may_take_over(&watch, LEASE_FLOCK_REMOTE, TTL_MS, at_ms(60000)));
-	assert_true(lease_may_take_over(&watch, LEASE_FLOCK_REMOTE, TTL_MS, at_ms(88000)));
+	assert_false(lease_may_take_over(&watch, false, TTL_MS, at_ms(60000)));
+	assert_true(lease_may_take_over(&watch, false, TTL_MS, at_ms(88000)));
 }
 
-static void the_flock_decides_on_the_same_machine(void **state)
+static void a_free_flock_is_enough_and_a_held_one_is_no_life_for_ever(void **state)
 {
 	struct lease_watch watch = {.seen = false};
 
 	(void)state;
-	assert_true(lease_may_take_over(&watch, LEASE_FLOCK_FREE, TTL_MS, at_ms(0)));
+	assert_true(lease_may_take_over(&watch, true, TTL_MS, at_ms(0)));
 	lease_observe(&watch, 1, 5, at_ms(0));
-	assert_false(lease_may_take_over(&watch, LEASE_FLOCK_HELD, TTL_MS, at_ms(10 * TTL_MS)));
+	assert_false(lease_may_take_over(&watch, false, TTL_MS, at_ms(TTL_MS) - 1));
+	assert_true(lease_may_take_over(&watch, false, TTL_MS, at_ms(10 * TTL_MS)));
 }
 
 static void a_clock_that_goes_back_begins_anew(void **state)
@@ -65,8 +66,8 @@ static void a_clock_that_goes_back_begins_anew(void **state)
 	(void)state;
 	lease_observe(&watch, 1, 5, at_ms(50000));
 	lease_observe(&watch, 1, 5, at_ms(10)); /* another boot */
-	assert_false(lease_may_take_over(&watch, LEASE_FLOCK_REMOTE, TTL_MS, at_ms(20000)));
-	assert_true(lease_may_take_over(&watch, LEASE_FLOCK_REMOTE, TTL_MS, at_ms(10 + TTL_MS)));
+	assert_false(lease_may_take_over(&watch, false, TTL_MS, at_ms(20000)));
+	assert_true(lease_may_take_over(&watch, false, TTL_MS, at_ms(10 + TTL_MS)));
 }
 
 int main(void)
@@ -75,7 +76,7 @@ int main(void)
 		cmocka_unit_test(one_that_was_never_seen_is_not_taken),
 		cmocka_unit_test(one_seen_unchanged_for_its_ttl_is_taken_and_not_before),
 		cmocka_unit_test(a_renewal_or_a_new_generation_begins_anew),
-		cmocka_unit_test(the_flock_decides_on_the_same_machine),
+		cmocka_unit_test(a_free_flock_is_enough_and_a_held_one_is_no_life_for_ever),
 		cmocka_unit_test(a_clock_that_goes_back_begins_anew),
 	};
 
