@@ -33,14 +33,12 @@ static int send_sources(struct client *client, json_t *manifest, struct err *err
 	char path[JSON_PATH_MAX];
 
 	for (json_t *input; (input = sources_next(manifest, path));) {
-		struct source source;
+		struct source source = {.fd = -1};
 		int result = sources_open(input, true, &source, err);
 
-		if (result == 0) {
-			FD_AUTO int fd = source.fd;
-
+		if (result == 0)
 			result = send_source(client, &source, &call, err);
-		}
+		fd_close(&source.fd);
 		if (result == 0)
 			result = sources_settle(input, &call, err);
 		if (result)
