@@ -8,19 +8,6 @@
 #include "base/fd.h"
 #include "keeper/api/api_internal.h"
 
-static void api_free(struct api *api)
-{
-	schedule_close_all(api);
-	front_end(&api->front);
-	feeds_done(api);
-	listener_close(&api->listener);
-	fd_close(&api->epoll);
-	fd_close(&api->wake);
-	pthread_cond_destroy(&api->work);
-	pthread_mutex_destroy(&api->lock);
-	free(api);
-}
-
 static int start_threads(struct api *api, struct err *err)
 {
 	int failed = pthread_create(&api->loop, NULL, loop_run, api);
@@ -58,17 +45,15 @@ int api_start(const struct api_options *options, struct api **ret, struct err *e
 	if (result == 0)
 		result = start_threads(api, err);
 	if (result) {
-		api_stop(api);
+		api_free(api);
 		return result;
 	}
 	*ret = api;
 	return 0;
 }
 
-void api_stop(struct api *api)
+static void join_threads(struct api *api)
 {
-	if (!api)
-		return;
 	pthread_mutex_lock(&api->lock);
 	api->stopping = true;
 	pthread_cond_broadcast(&api->work);
@@ -79,5 +64,27 @@ void api_stop(struct api *api)
 	}
 	for (size_t i = 0; i < api->thread_count; i++)
 		pthread_join(api->threads[i], NULL);
-	api_free(api);
+	api->loop_runs = false;
+	api->thread_count = 0;
+}
+
+void api_stop(struct api *api)
+{
+	join_threads(api);
+	schedule_close_all(api);
+	front_end(&api->front);
+	listener_close(&api->listener);
+	fd_close(&api->epoll);
+	fd_close(&api->wake);
+}
+
+void api_free(struct api *api)
+{
+	if (!api)
+		return;
+	api_stop(api);
+	feeds_done(api);
+	pthread_cond_destroy(&api->work);
+	pthread_mutex_destroy(&api->lock);
+	free(api);
 }

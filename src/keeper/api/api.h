@@ -28,7 +28,7 @@ struct api_options {
 	gid_t front_gid;
 	struct ledger *ledger;        /* safe from any thread (ledger/shared.h) */
 	struct store *store;
-	const struct api_core *core;  /* borrowed until api_stop */
+	const struct api_core *core;  /* borrowed until api_stop, like ledger and store */
 };
 
 struct api;
@@ -36,8 +36,12 @@ struct api;
 /* Listens, starts the front and the threads. ERR_BUSY when somebody listens on the socket already. */
 int api_start(const struct api_options *options, struct api **ret, struct err *err);
 
-/* Something was committed about this run, or its live state changed: whoever waits for it looks again. From any thread; quick. */
+/* Something was committed about this run, or its live state changed: whoever waits for it looks again. From any thread, until api_free;
+ * quick. */
 void api_changed(struct api *api, const char *run_id);
 
-/* Closes the socket and every connection, ends the front, joins the threads. NULL is allowed. */
+/* Closes the socket and every connection, ends the front, joins the threads: ledger, store and core are not used any more. */
 void api_stop(struct api *api);
+
+/* When nobody calls api_changed any more. Stops it first unless that was done. NULL is allowed. */
+void api_free(struct api *api);

@@ -115,11 +115,18 @@ void schedule_free_dead(struct api *api)
 	pthread_mutex_unlock(&api->lock);
 }
 
-/* When no thread serves any more. */
+/* When no thread serves any more; that something has changed may still be told. */
 void schedule_close_all(struct api *api)
 {
+	pthread_mutex_lock(&api->lock);
+	for (size_t i = 0; i < API_BUCKETS; i++)
+		api->buckets[i].parked = NULL;
 	while (api->all)
 		free_connection(api, api->all);
+	api->dead = api->queue = NULL;
+	api->queue_end = &api->queue;
+	api->parked_count = 0;
+	pthread_mutex_unlock(&api->lock);
 }
 
 int64_t schedule_due(struct api *api, int64_t now_ns)

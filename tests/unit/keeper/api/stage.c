@@ -158,7 +158,8 @@ int stage_tear_down(void **state)
 	assert_int_equal(access(stage->socket_path, F_OK), -1);
 	capture_free(stage->capture);
 	store_free(stage->store);
-	fixture_remove(&stage->fixture);
+	fixture_remove(&stage->fixture); /* with it the ledger's thread, which tells of changes */
+	api_free(stage->api);
 	pthread_mutex_destroy(&stage->lock);
 	free(stage);
 	return 0;

@@ -420,7 +420,7 @@ static void a_socket_that_nobody_listens_on_is_replaced(void **state)
 	if (stage_start(&second, &err))
 		fail_msg("%s", err.text);
 	assert_answer(&second, "GET", "/v1/health", "", NULL, "HTTP/1.1 200 ");
-	api_stop(second.api);
+	api_free(second.api);
 	assert_int_equal(access(second.socket_path, F_OK), -1);
 }
 
