@@ -168,6 +168,26 @@ static void a_sweep_stands_down_when_nobody_knows_what_a_run_needs(void **state)
 	assert_int_equal(sweep(stage, -1, 0, false).removed, 1);
 }
 
+static void what_a_queued_run_needs_is_asked_for_too(void **state)
+{
+	struct stage *stage = *state;
+	const struct sweep_options options = {.max_bytes = -1};
+	struct sweep_result result;
+	struct ledger_attempt attempt;
+	char run_id[ID_SIZE];
+	struct err err = ERR_INIT;
+	fixture_submit(&stage->fixture, NULL, run_id); /* its plan is none either */
+	assert_int_equal(storage_sweep(stage->fixture.ledger, stage->store, &options, &result, &err), ERR_DAMAGED);
+	assert_non_null(strstr(err.text, run_id));
+	fixture_claim(&stage->fixture, run_id, &attempt);
+	assert_int_equal(storage_sweep(stage->fixture.ledger, stage->store, &options, &result, &err), ERR_DAMAGED);
+	assert_int_equal(fixture_abandon(&stage->fixture, &attempt, &err), 0);
+	assert_int_equal(storage_sweep(stage->fixture.ledger, stage->store, &options, &result, &err), ERR_DAMAGED);
+	fixture_claim(&stage->fixture, run_id, &attempt);
+	assert_int_equal(fixture_seal(&stage->fixture, &attempt, "bye\n", &err), 0);
+	assert_int_equal(sweep(stage, -1, 0, false).removed, 0);
+}
+
 struct seen {
 	int count;
 	struct storage_finding last;
@@ -250,6 +270,7 @@ int main(void)
 		CASE(a_listing_never_outlives_its_directory),
 		CASE(more_than_a_batch_goes_in_several),
 		CASE(a_sweep_stands_down_when_nobody_knows_what_a_run_needs),
+		CASE(what_a_queued_run_needs_is_asked_for_too),
 		CASE(a_sound_store_has_no_findings),
 		CASE(what_is_missing_is_named_with_its_run),
 		CASE(other_bytes_are_damage),
