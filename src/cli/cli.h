@@ -25,7 +25,8 @@ extern const struct command *const command_table[];
 
 extern const struct command command_run, command_list, command_show, command_logs, command_verify, command_recover, command_doctor,
 	command_manifest, command_version, command_help, command_artifacts, command_export, command_cat, command_gc, command_fsck,
-	command_submit, command_wait, command_cancel, command_events, command_workers, command_ps, command_batch;
+	command_submit, command_wait, command_cancel, command_events, command_workers, command_ps, command_batch, command_serve,
+	command_sweep;
 
 /* NULL when there is none of this name. */
 const struct command *command_find(const char *name);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -13,25 +12,12 @@
 #include "cli/places.h"
 #include "manifest/manifest.h"
 
-#define SOCKET_NAME "api.sock"
-
 enum { REQUEST_MAX_BYTES = 5 * 1024 * 1024, FD_TEXT_SIZE = 16 };
-
-static int socket_path(const struct options *options, struct buf *ret, struct err *err)
-{
-	int result = options->socket ? buf_puts(ret, options->socket, err) : places_ledger(options->ledger, ret, err);
-
-	if (result == 0 && !options->socket)
-		result = buf_puts(ret, "/" SOCKET_NAME, err);
-	if (result == 0 && ret->len >= sizeof((struct sockaddr_un){0}.sun_path))
-		result = err_set(err, ERR_LIMIT, "the path of the keeper's socket is too long: %s", ret->data);
-	return result;
-}
 
 static int fill_request(const struct options *options, json_t *request, struct err *err)
 {
 	BUF_AUTO struct buf socket = BUF_INIT(MANIFEST_MAX_PATH);
-	int result = socket_path(options, &socket, err);
+	int result = places_socket(options->socket, options->ledger, &socket, err);
 
 	if (result)
 		return result;

@@ -11,10 +11,10 @@
 enum { HEAP_STEP_BYTES = 1 << 20 }; /* the heap grows in steps of this: a run needs about one, and asked the kernel for 18 small ones */
 
 const struct command *const command_table[] = {
-	&command_run,    &command_submit, &command_batch, &command_wait, &command_cancel, &command_events, &command_ps, &command_workers,
-	&command_list,    &command_show,   &command_logs,     &command_artifacts, &command_export,
-	&command_cat,    &command_verify,  &command_fsck,   &command_gc,       &command_recover,   &command_doctor,
-	&command_manifest, &command_version, &command_help, NULL,
+	&command_run, &command_submit, &command_batch, &command_serve, &command_wait, &command_cancel, &command_ps, &command_events,
+	&command_workers, &command_list, &command_show, &command_logs, &command_artifacts, &command_export, &command_cat,
+	&command_verify, &command_fsck, &command_gc, &command_recover, &command_sweep, &command_doctor, &command_manifest,
+	&command_version, &command_help, NULL,
 };
 
 const struct command *command_find(const char *name)

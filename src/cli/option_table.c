@@ -49,6 +49,23 @@ static int set_max_bytes(struct options *options, const struct option_row *row, 
 	return units_parse_size(value, &options->max_bytes, err);
 }
 
+static int set_count(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	return units_parse_count(value, (int64_t *)((char *)options + row->offset), err);
+}
+
+static int set_time(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	return units_parse_time_ms(value, (int64_t *)((char *)options + row->offset), err);
+}
+
+static int set_drain(struct options *options, const struct option_row *row, const char *value, struct err *err)
+{
+	(void)row;
+	options->has_drain = true;
+	return units_parse_time_ms(value, &options->drain_ms, err);
+}
+
 static int draft_size(struct options *options, const struct option_row *row, const char *value, struct err *err)
 {
 	int64_t bytes = 0;
@@ -149,7 +166,7 @@ const struct option_row option_table[] = {
 	{"profile", FOR_JOB, "NAME", "kind of boundary; linux", draft_word, .path = "profile"},
 	{"manifest", FOR_JOB, "FILE|-", "take all of the above, and the command, from a manifest", set_text, MEMBER(manifest_file)},
 	{"profile", FOR_DOCTOR, "NAME", "kind of boundary; linux", set_text, MEMBER(profile)},
-	{"cgroup-parent", FOR_RUN | FOR_RECOVER | FOR_DOCTOR, "PATH", "below which group runs get theirs; $CAISSON_CGROUP_PARENT", set_text,
+	{"cgroup-parent", FOR_RUN | FOR_RECOVER | FOR_SWEEP | FOR_DOCTOR | FOR_SERVE, "PATH", "below which group runs get theirs; $CAISSON_CGROUP_PARENT", set_text,
          MEMBER(cgroup_parent)},
 	{"limit", FOR_LIST, "N", "newest runs to show; 50", set_limit},
 	{"stdout", FOR_LOGS, NULL, "standard output alone", set_flag, MEMBER(only_stdout)},
@@ -160,15 +177,20 @@ const struct option_row option_table[] = {
 	{"save-head", FOR_VERIFY, "FILE", "save the chain's head when all holds", set_text, MEMBER(save_head)},
 	{"max-bytes", FOR_GC, "SIZE", "oldest first, until the store is no larger", set_max_bytes},
 	{"older", FOR_GC, "AGE", "only what was stored so long ago", set_older},
-	{"dry-run", FOR_RECOVER | FOR_GC, NULL, "only say what would be done", set_flag, MEMBER(dry_run)},
+	{"dry-run", FOR_RECOVER | FOR_SWEEP | FOR_GC, NULL, "only say what would be done", set_flag, MEMBER(dry_run)},
 	{"key", FOR_SUBMIT, "KEY", "the same key and manifest again are the same run", set_text, MEMBER(key)},
 	{"key", FOR_BATCH, "KEY", "what the lines' keys are made of: with the same one, the same runs", set_text, MEMBER(key)},
 	{"unordered", FOR_BATCH, NULL, "print each result as soon as it is there", set_flag, MEMBER(unordered)},
 	{"in-flight", FOR_BATCH, "N", "runs at a time; 32", set_in_flight},
 	{"wait", FOR_SUBMIT, NULL, "wait for its end, as caisson wait does", set_flag, MEMBER(wait)},
 	{"follow", FOR_LOGS | FOR_EVENTS, NULL, "go on until the run's end; also -f", set_flag, MEMBER(follow)},
-	{"socket", FOR_CLIENT | FOR_LOGS, "PATH", "the keeper's; api.sock in the ledger's directory", set_text, MEMBER(socket)},
+	{"socket", FOR_CLIENT | FOR_LOGS | FOR_SERVE | FOR_RECOVER, "PATH", "the keeper's; api.sock in the ledger's directory", set_text, MEMBER(socket)},
 	{"patience", FOR_CLIENT | FOR_LOGS, "TIME", "how long a keeper that restarts may be away; 60s", set_patience},
+	{"workers", FOR_SERVE, "N", "runs at a time; one a CPU, at most 8", set_count, MEMBER(workers)},
+	{"queue", FOR_SERVE, "N", "runs that may wait; 10000", set_count, MEMBER(queue_max)},
+	{"lease", FOR_SERVE, "TIME", "how long a silent keeper's runs are its own; 30s", set_time, MEMBER(lease_ttl_ms)},
+	{"drain", FOR_SERVE, "TIME", "what runs may take so long to end when it is told to stop; 30s", set_drain},
+	{"profile", FOR_SERVE, "NAME", "kind of boundary of its workers; linux", set_text, MEMBER(profile)},
 	{"ledger", FOR_LEDGER, "DIR", "the ledger's directory; $CAISSON_LEDGER", set_text, MEMBER(ledger)},
 	{"quiet", FOR_OUTCOME, NULL, "no line about a run that did not succeed", set_flag, MEMBER(quiet)},
 	{"summary", FOR_OUTCOME, NULL, "always a line about the run; on a terminal its usage", set_flag, MEMBER(summary)},

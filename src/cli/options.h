@@ -34,13 +34,15 @@ enum {
 	FOR_WORKERS = 1 << 19,
 	FOR_PS = 1 << 20,
 	FOR_BATCH = 1 << 21,
+	FOR_SERVE = 1 << 22,
+	FOR_SWEEP = 1 << 23,
 	FOR_JOB = FOR_RUN | FOR_SUBMIT, /* those with a command of the guest's */
 	FOR_OUTCOME = FOR_JOB | FOR_WAIT,
 	FOR_CLIENT = FOR_SUBMIT | FOR_WAIT | FOR_CANCEL | FOR_EVENTS | FOR_WORKERS | FOR_PS | FOR_BATCH,
 	FOR_OUTPUTS = FOR_ARTIFACTS | FOR_EXPORT | FOR_CAT,
 	FOR_LEDGER = FOR_RUN | FOR_LIST | FOR_SHOW | FOR_LOGS | FOR_VERIFY | FOR_RECOVER | FOR_DOCTOR | FOR_OUTPUTS | FOR_GC | FOR_FSCK |
-	             FOR_CLIENT,
-	FOR_ALL = (1 << 22) - 1,
+	             FOR_CLIENT | FOR_SERVE | FOR_SWEEP,
+	FOR_ALL = (1 << 24) - 1,
 };
 
 enum { OPTIONS_PATIENCE_MS = 60 * 1000 };
@@ -55,6 +57,8 @@ struct options {
 	int64_t patience_ms, in_flight;
 	const char *trust, *head, *save_head;
 	int64_t limit;
+	int64_t workers, queue_max, lease_ttl_ms, drain_ms; /* serve; 0: not given */
+	bool has_drain;
 	int64_t older_ms;         /* gc */
 	int64_t max_bytes;
 	bool has_max_bytes;

@@ -5,8 +5,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#define SOCKET_NAME "api.sock"
 #define SYSTEM_LEDGER "/var/lib/caisson"
 
 int places_ledger(const char *option, struct buf *ret, struct err *err)
@@ -25,6 +27,17 @@ int places_ledger(const char *option, struct buf *ret, struct err *err)
 	if (home && *home == '/')
 		return buf_printf(ret, err, "%s/.local/state/caisson", home);
 	return err_set(err, ERR_NOT_FOUND, "no place for the ledger: give --ledger, or set CAISSON_LEDGER, XDG_STATE_HOME or HOME");
+}
+
+int places_socket(const char *option, const char *ledger_option, struct buf *ret, struct err *err)
+{
+	int result = option ? buf_puts(ret, option, err) : places_ledger(ledger_option, ret, err);
+
+	if (result == 0 && !option)
+		result = buf_puts(ret, "/" SOCKET_NAME, err);
+	if (result == 0 && ret->len >= sizeof((struct sockaddr_un){0}.sun_path))
+		result = err_set(err, ERR_LIMIT, "the path of the keeper's socket is too long: %s", ret->data);
+	return result;
 }
 
 int places_self(struct buf *ret, struct err *err)

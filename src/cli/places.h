@@ -8,6 +8,10 @@
  * ~/.local/state/caisson. ERR_NOT_FOUND when nothing of that is known. */
 int places_ledger(const char *option, struct buf *ret, struct err *err);
 
+/* Appends the path of a keeper's socket: the option, else api.sock in the ledger's directory. ERR_LIMIT when it is
+ * longer than a socket's path may be. */
+int places_socket(const char *option, const char *ledger_option, struct buf *ret, struct err *err);
+
 /* Appends the path of guest init: the installed one; or, for a program that runs from its build tree, the one built with it.
  * ERR_NOT_FOUND. */
 int places_init(struct buf *ret, struct err *err);

@@ -1,80 +1,39 @@
-/* recover.c - `caisson recover`: kills, cleans up, verifies and seals what dead keepers left. */
-#include <unistd.h>
-
+/* recover.c - `caisson recover`: what dead keepers left; or, with a slot, what a living keeper has in quarantine. */
 #include "cli/cli.h"
-#include "cli/wiring.h"
-#include "print/output.h"
-#include "print/page.h"
+#include "cli/handover.h"
+#include "cli/recovering.h"
+#include "print/units.h"
 
-/* Lines appear as they happen: a recovery may take its time. */
-static void say_line(void *context, const char *run_id, const char *line)
+static int recover_slot(const struct options *options, struct err *err)
 {
-	PAGE_AUTO struct page page = PAGE_INIT;
+	int64_t slot = 0;
+	int result = require_operands(options, 1, "at most one slot", err);
 
-	(void)context;
-	page_add(&page, "%s%s%s\n", run_id, *run_id ? ": " : "", line);
-	(void)page_print(&page, STDOUT_FILENO, NULL);
-}
+	if (result == 0 && units_parse_count(options->operands[0], &slot, err) < 0)
+		result = err_set(err, ERR_INVALID, "\"%s\" is no slot, such as 0 (caisson workers)", options->operands[0]);
+	if (result == 0 && options->dry_run)
+		result = err_set(err, ERR_INVALID, "--dry-run cannot go with a slot");
+	if (result)
+		return result;
 
-static void collect_line(void *context, const char *run_id, const char *line)
-{
-	json_array_append_new(context, json_pack("{s:s,s:s}", "run", run_id, "line", line));
-}
+	JSON_AUTO json_t *what = json_pack("{s:I}", "slot", (json_int_t)slot);
 
-static int say_totals(const struct keeper_recovered *recovered, json_t *lines, struct err *err)
-{
-	if (!lines) {
-		PAGE_AUTO struct page page = PAGE_INIT;
-
-		page_add(&page, "%d sealed, %d queued again, %d quarantined, %d of living keepers left alone, %d failed, %d boundaries swept\n",
-		         recovered->sealed, recovered->requeued, recovered->quarantined, recovered->busy, recovered->failed, recovered->swept);
-		return page_print(&page, STDOUT_FILENO, err);
-	}
-
-	JSON_AUTO json_t *totals =
-		json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:O}", "sealed", recovered->sealed, "requeued", recovered->requeued, "quarantined", recovered->quarantined, "busy",
-	                  recovered->busy, "failed", recovered->failed, "swept", recovered->swept, "lines", lines);
-
-	return totals ? print_json(STDOUT_FILENO, totals, err) : err_set(err, ERR_NO_MEMORY, "out of memory");
+	return what ? handover("recover", options, what, err) : err_set(err, ERR_NO_MEMORY, "out of memory");
 }
 
 static int run(struct options *options, struct err *err)
 {
-	KEEPER_AUTO struct keeper *keeper = NULL;
-	JSON_AUTO json_t *lines = options->json ? json_array() : NULL;
-	struct keeper_recovered recovered = {0};
-	int result = require_operands(options, 0, "no operand", err);
-
-	if (result == 0)
-		result = wiring_open_keeper(options->ledger, &keeper, err);
-	if (result)
-		return result;
-
-	const struct keeper_recovery recovery = {
-		.keeper = keeper,
-		.factory = wiring_factory(options->cgroup_parent),
-		.profiles = wiring_profiles,
-		.sweep = true,
-		.dry_run = options->dry_run,
-		.include_quarantined = true,
-		.report = lines ? collect_line : say_line,
-		.context = lines,
-	};
-
-	result = keeper_recover(&recovery, &recovered, err);
-	if (result == 0)
-		result = say_totals(&recovered, lines, err);
-	if (result)
-		return result;
-	return recovered.quarantined || recovered.failed ? STATUS_NO : STATUS_OK;
+	return options->operand_count ? recover_slot(options, err) : recovering_run(options, RECOVERING_ALL, err);
 }
 
 const struct command command_recover = {
 	.name = "recover",
 	.bit = FOR_RECOVER,
-	.usage = "[options]",
-	.summary = "Kills, cleans up and seals what dead keepers left; living ones are left alone.",
+	.usage = "[options] [SLOT]",
+	.summary = "Kills, cleans up and seals what dead keepers left; living ones are left alone.\n"
+		   "With SLOT: has the living keeper recover this quarantined slot of its own.",
 	.examples = "  caisson recover\n"
-		    "  caisson recover --dry-run\n",
+		    "  caisson recover --dry-run\n"
+		    "  caisson recover 0\n",
 	.run = run,
 };

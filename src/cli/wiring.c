@@ -16,6 +16,7 @@
 #include "cli/places.h"
 #include "evidence/record.h"
 #include "ledger/ledger_dir.h"
+#include "ledger/shared.h"
 #include "ledger/sqlite/sqlite_ledger.h"
 #include "print/output.h"
 
@@ -96,6 +97,24 @@ int wiring_open_keeper(const char *option, struct keeper **ret, struct err *err)
 		result = keeper_open(wiring.dir, wiring.ledger, wiring.store, ret, err);
 	if (result == 0)
 		wiring = WIRING_INIT; /* all of it is the keeper's now */
+	return result;
+}
+
+int wiring_open_shared_keeper(const char *option, void (*changed)(void *context, const char *run_id), void *context, struct keeper **ret,
+                              struct err *err)
+{
+	WIRING_AUTO struct wiring wiring = WIRING_INIT;
+	struct ledger *shared = NULL;
+	int result = wiring_open(option, WIRING_WRITE, &wiring, err);
+
+	if (result == 0)
+		result = ledger_share(wiring.ledger, changed, context, &shared, err);
+	if (result == 0) {
+		wiring.ledger = shared;
+		result = keeper_open(wiring.dir, wiring.ledger, wiring.store, ret, err);
+	}
+	if (result == 0)
+		wiring = WIRING_INIT;
 	return result;
 }
 

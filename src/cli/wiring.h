@@ -29,6 +29,11 @@ void wiring_close(struct wiring *wiring);
 
 /* As wiring_open for writing, and makes this process a keeper of it. keeper_free. */
 int wiring_open_keeper(const char *option, struct keeper **ret, struct err *err);
+
+/* The same with a ledger that any thread may use; changed hears of each run that was written about (ledger/shared.h). */
+int wiring_open_shared_keeper(const char *option, void (*changed)(void *context, const char *run_id), void *context, struct keeper **ret,
+                              struct err *err);
+
 static inline void keeper_free_p(struct keeper **keeper)
 {
 	keeper_free(*keeper);

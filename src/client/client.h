@@ -28,6 +28,7 @@ int client_logs(struct client *client, struct err *err);
 int client_events(struct client *client, struct err *err);
 int client_workers(struct client *client, struct err *err);
 int client_ps(struct client *client, struct err *err);
+int client_recover(struct client *client, struct err *err);
 int client_batch(struct client *client, struct err *err);
 
 /* Makes a call, again and again while it is lost and patience lasts: so it must be one that may be repeated. What is there from the

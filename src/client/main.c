@@ -17,7 +17,8 @@ static const struct subcommand {
 	int (*run)(struct client *client, struct err *err);
 } subcommands[] = {
 	{"submit", client_submit}, {"wait", client_wait},   {"cancel", client_cancel},   {"logs", client_logs},
-	{"events", client_events}, {"workers", client_workers}, {"ps", client_ps},         {"batch", client_batch},
+	{"events", client_events}, {"workers", client_workers}, {"recover", client_recover}, {"ps", client_ps},
+	{"batch", client_batch},
 };
 
 static const struct subcommand *find(const char *name)

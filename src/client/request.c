@@ -52,7 +52,7 @@ static int read_numbers(const struct json_at *root, struct request *request, str
 	static const struct {
 		const char *key;
 		size_t offset;
-	} numbers[] = {TEXT(limit), TEXT(in_flight), TEXT(patience_ms)};
+	} numbers[] = {TEXT(limit), TEXT(in_flight), TEXT(slot), TEXT(patience_ms)};
 	int result = 0;
 
 	for (size_t i = 0; result == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -67,7 +67,7 @@ static int read_numbers(const struct json_at *root, struct request *request, str
 static int read_members(struct request *request, struct err *err)
 {
 	static const char *const keys[] = {"socket", "program", "ledger", "run", "file", "key", "manifest", "json", "quiet", "summary", "wait",
-	                                   "follow", "only_stdout", "only_stderr", "unordered", "limit", "in_flight", "patience_ms", NULL};
+	                                   "follow", "only_stdout", "only_stderr", "unordered", "limit", "in_flight", "slot", "patience_ms", NULL};
 	struct json_at root;
 
 	json_at_root(request->document, &root);

@@ -112,6 +112,7 @@ struct keeper_recovery {
 	const struct provider_factory *factory;
 	const char *const *profiles; /* NULL-terminated: which to sweep; may be NULL without sweep */
 	bool sweep;
+	bool only_sweep;          /* attempts are left alone */
 	bool dry_run;             /* only report what would be done; the counters say how much */
 	bool include_quarantined; /* `caisson recover`: yes; before a run: no */
 	struct keeper_watch *watch; /* of whoever recovers every few seconds; may be NULL */

@@ -248,7 +248,7 @@ int keeper_recover(const struct keeper_recovery *recovery, struct keeper_recover
 {
 	struct keeper_recovered counts = {0};
 	struct recovering recovering = {.given = recovery, .keeper = recovery->keeper, .counts = &counts};
-	int result = recover_attempts(&recovering, err);
+	int result = recovery->only_sweep ? 0 : recover_attempts(&recovering, err);
 	for (const char *const *profile = recovery->profiles; result == 0 && recovery->sweep && *profile; profile++)
 		result = sweep_profile(&recovering, *profile, err);
 	release_providers(&recovering);

@@ -17,6 +17,15 @@ def become_subreaper():
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
 
 
+def reap_orphans():
+    """Those that came to us and are dead by now."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
 def read(path):
     try:
         with open(path, "rb") as file:

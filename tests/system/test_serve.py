@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+"""test_serve.py - the keeper of many runs: its queue, its workers, its end, and what it does when any of them dies."""
+
+import os
+import select
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from support import harness, proc  # noqa: E402
+from support.caisson import FAULT_BIN, Caisson, verdict_word  # noqa: E402
+from support.harness import equal, holds, is_in, wait_until  # noqa: E402
+from support.invariants import Watch  # noqa: E402
+from support.server import Server  # noqa: E402
+
+suite = harness.Suite("serve")
+
+
+def nothing_is_left(caisson, watch):
+    watch.hold()
+    done = caisson.verify()
+    equal(done.status, 0, f"verify --all: {done}")
+
+
+def workers_of(server):
+    """Pids of the worker processes."""
+    return [pid for pid in proc.descendants(server.popen.pid) if proc.Process(pid).name == "caisson-worker"]
+
+
+def wait_running(server, run):
+    wait_until(lambda: server.run_state(run)["state"] == "running", 20, f"run {run} is running")
+
+
+@suite.case("runs are queued, driven at once, and sealed with the verdicts of `caisson run`")
+def _():
+    caisson = Caisson()
+    watch = Watch(caisson)
+    with Server(caisson) as server:
+        programs = [("true",), ("sh", "-c", "exit 7"), ("sh", "-c", "kill -9 $$"), ("sleep", "60")]
+        words = ["OK", "NZ(7)", "SIG(9)", "TLE_WALL"]
+        runs = [server.submit(*argv, limits={"wall_ms": 500}) for argv in programs]
+        for run, word in zip(runs, words):
+            equal(verdict_word(server.wait(run), 0), word, run)
+    equal(server.popen.returncode, 0)
+    nothing_is_left(caisson, watch)
+
+
+@suite.case("a hundred runs, two workers: each exactly one receipt, nothing left, and the keeper's descriptors are back")
+def _():
+    caisson = Caisson()
+    watch = Watch(caisson)
+    with Server(caisson) as server:
+        server.wait(server.submit("true"))
+        fds = len(os.listdir(f"/proc/{server.popen.pid}/fd"))
+        runs = [server.submit("sh", "-c", f"exit {number % 5}") for number in range(100)]
+        for number, run in enumerate(runs):
+            equal(server.wait(run)["exit_code"], number % 5, run)
+        wait_until(lambda: len(os.listdir(f"/proc/{server.popen.pid}/fd")) <= fds, 10, "the keeper's descriptors are back")
+    equal(len(caisson.rows("SELECT * FROM seal")), 101)
+    equal(len(caisson.attempts()), 101)
+    nothing_is_left(caisson, watch)
+
+
+@suite.case("the same idempotency key gives the same run; another manifest under it is a conflict")
+def _():
+    caisson = Caisson()
+    with Server(caisson) as server:
+        first = server.submit("true", key="k1")
+        equal(server.submit("true", key="k1"), first)
+        answer = server.request("POST", "/v1/runs", {"version": "caisson.manifest/v1", "command": {"argv": ["false"]}},
+                                {"Idempotency-Key": "k1"})
+        equal(answer.status, 409, answer)
+        server.wait(first)
+        equal(server.submit("true", key="k1"), first, "after the seal as well")
+    equal(len(caisson.attempts()), 1)
+
+
+@suite.case("a cancellation ends a run that runs, one that waits, and after the seal nothing, and says so")
+def _():
+    caisson = Caisson()
+    watch = Watch(caisson)
+    with Server(caisson, workers=1) as server:
+        running = server.submit("sleep", "60", limits={"wall_ms": 60000}, cancel={"grace_ms": 100})
+        wait_running(server, running)
+        waiting = server.submit("sleep", "60")
+        equal(server.request("POST", f"/v1/runs/{waiting}/cancel", {}).status, 202)
+        equal(verdict_word(server.wait(waiting), 0), "CANCELLED", "without a worker")
+        equal(server.run_state(running)["state"], "running")
+        equal(server.request("POST", f"/v1/runs/{running}/cancel", {}).status, 202)
+        is_in(server.request("POST", f"/v1/runs/{running}/cancel", {}).status, (202, 409)) # it may be sealed by now
+        equal(verdict_word(server.wait(running), 0), "CANCELLED")
+        answer = server.request("POST", f"/v1/runs/{running}/cancel", {})
+        equal(answer.status, 409, answer)
+    nothing_is_left(caisson, watch)
+
+
+@suite.case("SIGTERM lets what runs end, and what waits is the next keeper's")
+def _():
+    caisson = Caisson()
+    watch = Watch(caisson)
+    server = Server(caisson, workers=1)
+    running = server.submit("sh", "-c", "sleep 1; exit 3")
+    wait_running(server, running)
+    waiting = server.submit("true")
+    equal(server.stop(), 0)
+    equal(caisson.show(running)["exit_code"], 3)
+    equal(caisson.show(waiting)["state"], "queued")
+    with Server(caisson) as server:
+        equal(verdict_word(server.wait(waiting), 0), "OK")
+    nothing_is_left(caisson, watch)
+
+
+@suite.case("a second SIGTERM kills what runs: interrupted, and nothing is left")
+def _():
+    caisson = Caisson()
+    watch = Watch(caisson)
+    server = Server(caisson, workers=1)
+    run = server.submit("sleep", "60", limits={"wall_ms": 60000})
+    wait_running(server, run)
+    server.popen.send_signal(signal.SIGTERM)
+    wait_until(lambda: server.events("draining"), 10, "it drains")
+    equal(server.stop(), 0)
+    equal(verdict_word(caisson.show(run), 0), "INTERRUPTED")
+    nothing_is_left(caisson, watch)
+
+
+@suite.case("a worker killed with -9 costs its run alone; its slot is recovered, verified, and takes the next one")
+def _():
+    caisson = Caisson()
+    watch = Watch(caisson)
+    with Server(caisson, workers=1) as server:
+        run = server.submit("sleep", "60", limits={"wall_ms": 60000})
+        wait_running(server, run)
+        for pid in workers_of(server):
+            os.kill(pid, signal.SIGKILL)
+        equal(verdict_word(server.wait(run), 0), "INTERRUPTED")
+        equal(verdict_word(server.wait(server.submit("true")), 0), "OK")
+    nothing_is_left(caisson, watch)
+
+
+@suite.case("a keeper killed with -9: the guest is dead before anybody recovers, and the next keeper seals and goes on")
+def _():
+    caisson = Caisson()
+    watch = Watch(caisson)
+    server = Server(caisson, workers=1)
+    running = server.submit("sleep", "60", limits={"wall_ms": 60000})
+    wait_running(server, running)
+    waiting = server.submit("true")
+    family = [os.pidfd_open(pid) for pid in proc.descendants(server.popen.pid)]
+    os.kill(server.popen.pid, signal.SIGKILL)
+    server.popen.wait()
+    for pidfd in family:
+        holds(select.select([pidfd], [], [], 5)[0], "nursery, front, workers and guest are dead within 5 s")
+        os.close(pidfd)
+    proc.reap_orphans()
+    with Server(caisson) as server:
+        equal(verdict_word(server.wait(running), 0), "INTERRUPTED")
+        equal(verdict_word(server.wait(waiting), 0), "OK")
+    nothing_is_left(caisson, watch)
+
+
+@suite.case("two keepers on one ledger share its queue, and no run is driven twice")
+def _():
+    caisson = Caisson()
+    watch = Watch(caisson)
+    with Server(caisson) as one, Server(caisson) as other:
+        runs = [(one if number % 2 else other).submit("sh", "-c", f"exit {number % 3}") for number in range(60)]
+        for number, run in enumerate(runs):
+            equal((other if number % 2 else one).wait(run)["exit_code"], number % 3)
+    equal(len(caisson.rows("SELECT * FROM launch_intent")), 60)
+    equal(len(caisson.attempts()), 60)
+    nothing_is_left(caisson, watch)
+
+
+@suite.case("a boundary that cannot be emptied: provisional result, quarantine; the others go on; recovered, it is back")
+def _():
+    caisson = Caisson(FAULT_BIN)
+    watch = Watch(caisson)
+    with Server(caisson, workers=1, env={"CAISSON_FAULT": "run.cleaning@1:eio"}) as server:
+        run = server.submit("true")
+        wait_until(lambda: server.worker_states()[0]["state"] == "quarantined", 20, "the slot is quarantined")
+        shown = server.run_state(run)
+        equal(shown["state"], "quarantined")
+        equal(shown.get("receipt"), None)
+        waiting = server.submit("true")
+        wait_until(lambda: server.run_state(waiting)["state"] == "paused", 10, "with no worker left it is paused")
+        equal(server.run_state(waiting)["reason"], "no_safe_worker")
+        equal(server.request("GET", "/v1/readiness").status, 503)
+        done = caisson.call("recover", "0", "--socket", server.socket)
+        equal(done.status, 0, done)
+        equal(verdict_word(server.wait(run), 0), "SBX_ERR")
+        equal(verdict_word(server.wait(waiting), 0), "OK")
+        equal(server.request("GET", "/v1/readiness").status, 200)
+    nothing_is_left(caisson, watch)
+
+
+if __name__ == "__main__":
+    proc.become_subreaper()
+    sys.exit(suite.main())

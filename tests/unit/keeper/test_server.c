@@ -1,0 +1,324 @@
+/* test_server.c - the keeper of many runs over a real ledger and real workers, whose boundary is the recording one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "artifact/store.h"
+#include "base/clock.h"
+#include "boundary/recording/recording.h"
+#include "evidence/record.h"
+#include "keeper/server.h"
+#include "ledger/shared.h"
+#include "ledger/sqlite/sqlite_ledger.h"
+#include "support.h"
+
+enum { WAIT_MS = 20 * 1000 };
+
+/* A world of its own in each process that makes a provider; every program exits with 0 at once. */
+static int make_recording(void *context, const char *profile, int wake_fd, struct boundary_provider **ret, struct err *err)
+{
+	const bool *impossible = context;
+	struct recording_world *world;
+	(void)wake_fd;
+	if (*impossible)
+		return err_set(err, ERR_UNSUPPORTED, "profile %s is not here", profile);
+	struct boundary_provider *provider = malloc(sizeof(*provider));
+	int result = provider ? recording_world_new(&world, err) : ERR_NO_MEMORY;
+	if (result < 0)
+		return result;
+	*provider = recording_provider(world);
+	*ret = provider;
+	return 0;
+}
+
+static void release_recording(void *context, struct boundary_provider *provider)
+{
+	(void)context;
+	recording_world_free(provider->context);
+	free(provider);
+}
+
+struct scene {
+	char path[64];
+	bool *impossible; /* shared with the nursery and its workers */
+	struct provider_factory factory;
+	struct nursery *nursery;
+	struct keeper *keeper;
+	struct server *server;
+	int changes; /* eventfd */
+};
+
+static void changed(void *context, const char *run_id)
+{
+	struct scene *scene = context;
+	(void)run_id;
+	(void)!write(scene->changes, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+static struct keeper *open_keeper(struct scene *scene)
+{
+	const struct sqlite_ledger_options options = {.record_digest = record_digest};
+	struct ledger *inner = NULL, *shared = NULL;
+	struct store *store = NULL;
+	struct keeper *keeper = NULL;
+	struct err err = ERR_INIT;
+	int dir = open(scene->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(sqlite_ledger_open(dir, &options, &inner, &err), 0);
+	assert_int_equal(ledger_share(inner, changed, scene, &shared, &err), 0);
+	assert_int_equal(store_open(dir, &store, &err), 0);
+	assert_int_equal(keeper_open(dir, shared, store, &keeper, &err), 0);
+	return keeper;
+}
+
+static int setup(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+	struct err err = ERR_INIT;
+	ledger_place_new(scene->path);
+	scene->changes = eventfd(0, EFD_CLOEXEC);
+	scene->impossible = mmap(NULL, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	scene->factory = (struct provider_factory){.make = make_recording, .release = release_recording, .context = scene->impossible};
+	*state = scene;
+	if (nursery_start(&scene->factory, &scene->nursery, &err) < 0)
+		return -1;
+	scene->keeper = open_keeper(scene);
+	return 0;
+}
+
+static void start(struct scene *scene, size_t workers, int per_owner, int64_t queue_max)
+{
+	static const char *const profiles[] = {"recording", "recording", NULL};
+	const struct server_options options = {
+		.keeper = scene->keeper,
+		.nursery = scene->nursery,
+		.factory = &scene->factory,
+		.profiles = profiles + 1,
+		.workers = profiles,
+		.worker_count = workers,
+		.per_owner = per_owner,
+		.queue_max = queue_max,
+		.lease_ttl_ms = 30 * 1000,
+		.changed = changed,
+		.context = scene,
+	};
+	struct err err = ERR_INIT;
+	int result = server_start(&options, &scene->server, &err);
+	if (result < 0)
+		fprintf(stderr, "%s\n", err.text);
+	assert_int_equal(result, 0);
+}
+
+static int teardown(void **state)
+{
+	struct scene *scene = *state;
+	server_free(scene->server);
+	keeper_free(scene->keeper);
+	nursery_free(scene->nursery);
+	munmap(scene->impossible, sizeof(bool));
+	close(scene->changes);
+	ledger_place_remove(scene->path);
+	free(scene);
+	return 0;
+}
+
+static int submit(struct scene *scene, const char *principal, const char *key, struct api_submitted *ret)
+{
+	static const char text[] = "{\"version\":\"caisson.manifest/v1\",\"profile\":\"recording\",\"command\":{\"argv\":[\"/bin/true\"]}}";
+	const struct api_core *core = server_core(scene->server);
+	struct manifest *manifest = NULL;
+	struct err err = ERR_INIT;
+	assert_int_equal(manifest_parse(text, sizeof(text) - 1, &manifest, &err), 0);
+	const struct api_submission submission = {.principal = principal, .idempotency_key = key, .manifest = manifest};
+	*ret = (struct api_submitted){.existing = false};
+	int result = core->submit(core->context, &submission, ret, &err);
+	manifest_free(manifest);
+	return result;
+}
+
+/* Looks again at each change, and now and then all the same. */
+static bool comes_true(struct scene *scene, bool (*condition)(struct scene *scene, const void *about), const void *about)
+{
+	struct pollfd news = {.fd = scene->changes, .events = POLLIN};
+	int64_t deadline_ns = clock_mono_ns() + WAIT_MS * NS_PER_MS;
+	uint64_t count;
+	while (!condition(scene, about)) {
+		if (clock_mono_ns() > deadline_ns)
+			return false;
+		if (poll(&news, 1, 50) == 1)
+			(void)!read(scene->changes, &count, sizeof(count));
+	}
+	return true;
+}
+
+static struct ledger_run_state state_of(struct scene *scene, const char *run_id)
+{
+	struct ledger_run_state state;
+	struct ledger *ledger = scene->keeper->ledger;
+	assert_int_equal(ledger->ops->run_state(ledger, run_id, &state, NULL), 0);
+	return state;
+}
+
+static bool is_sealed(struct scene *scene, const void *run_id)
+{
+	return state_of(scene, run_id).sealed;
+}
+
+static bool is_paused(struct scene *scene, const void *run_id)
+{
+	const struct api_core *core = server_core(scene->server);
+	struct api_live live;
+	return core->live(core->context, run_id, &live, NULL) == 0 && live.paused;
+}
+
+static void runs_of_many_owners_are_sealed_each_once(void **state)
+{
+	struct scene *scene = *state;
+	struct api_submitted runs[30];
+	struct api_stats stats;
+	char owner[16];
+	start(scene, 2, 1, 1000);
+	for (int i = 0; i < 30; i++) {
+		snprintf(owner, sizeof(owner), "uid:%d", i % 7);
+		assert_int_equal(submit(scene, owner, NULL, &runs[i]), 0);
+	}
+	for (int i = 0; i < 30; i++) {
+		assert_true(comes_true(scene, is_sealed, runs[i].run_id));
+		struct ledger_run_state sealed = state_of(scene, runs[i].run_id);
+		assert_string_equal(sealed.verdict, "succeeded");
+		assert_int_equal(sealed.attempts, 1);
+	}
+	assert_true(server_wait_idle(scene->server, WAIT_MS));
+	server_core(scene->server)->stats(server_core(scene->server)->context, &stats);
+	assert_int_equal(stats.verdicts[VERDICT_SUCCEEDED], 30);
+	assert_int_equal(stats.submitted, 30);
+	assert_int_equal(stats.queued + stats.running + stats.paused, 0);
+	assert_int_equal(stats.steps[STATS_TOTAL].count, 30);
+}
+
+static void a_key_that_comes_again_is_the_same_run(void **state)
+{
+	struct scene *scene = *state;
+	struct api_submitted first, again, other;
+	start(scene, 1, 1, 1000);
+	assert_int_equal(submit(scene, "uid:1", "k", &first), 0);
+	assert_int_equal(submit(scene, "uid:1", "k", &again), 0);
+	assert_true(again.existing && !first.existing);
+	assert_string_equal(again.run_id, first.run_id);
+	assert_int_equal(submit(scene, "uid:2", "k", &other), 0); /* somebody else's key */
+	assert_false(other.existing);
+}
+
+static void with_no_safe_worker_a_run_is_paused_and_goes_on_when_one_is_back(void **state)
+{
+	struct scene *scene = *state;
+	struct api_submitted run;
+	char reason[API_REASON_MAX];
+	const struct api_core *core;
+	*scene->impossible = true;
+	start(scene, 1, 1, 1000);
+	core = server_core(scene->server);
+	assert_int_equal(submit(scene, "uid:1", NULL, &run), 0);
+	assert_true(comes_true(scene, is_paused, run.run_id));
+	assert_false(core->ready(core->context, reason));
+	assert_string_equal(reason, "no_safe_worker");
+	*scene->impossible = false;
+	assert_true(comes_true(scene, is_sealed, run.run_id)); /* the worker tries again by itself */
+	assert_true(core->ready(core->context, reason));
+}
+
+static void a_full_queue_says_so(void **state)
+{
+	struct scene *scene = *state;
+	struct api_submitted run;
+	*scene->impossible = true;
+	start(scene, 1, 1, 2);
+	assert_int_equal(submit(scene, "uid:1", NULL, &run), 0);
+	assert_int_equal(submit(scene, "uid:1", NULL, &run), 0);
+	assert_int_equal(submit(scene, "uid:1", NULL, &run), ERR_LIMIT);
+}
+
+static void a_run_cancelled_while_it_waits_needs_no_worker(void **state)
+{
+	struct scene *scene = *state;
+	struct api_submitted run;
+	struct err err = ERR_INIT;
+	bool sealed = true;
+	*scene->impossible = true;
+	start(scene, 1, 1, 1000);
+	const struct api_core *core = server_core(scene->server);
+	assert_int_equal(submit(scene, "uid:1", NULL, &run), 0);
+	assert_int_equal(core->cancel(core->context, run.run_id, &sealed, &err), 0);
+	assert_false(sealed);
+	assert_true(comes_true(scene, is_sealed, run.run_id));
+	assert_string_equal(state_of(scene, run.run_id).verdict, "cancelled");
+	assert_int_equal(core->cancel(core->context, run.run_id, &sealed, &err), 0);
+	assert_true(sealed);
+}
+
+static void what_waited_is_the_next_keepers(void **state)
+{
+	struct scene *scene = *state;
+	struct api_submitted run;
+	*scene->impossible = true;
+	start(scene, 1, 1, 1000);
+	assert_int_equal(submit(scene, "uid:1", NULL, &run), 0);
+	server_free(scene->server);
+	scene->server = NULL;
+	keeper_free(scene->keeper);
+	*scene->impossible = false;
+	scene->keeper = open_keeper(scene);
+	start(scene, 2, 1, 1000);
+	assert_true(comes_true(scene, is_sealed, run.run_id));
+	assert_string_equal(state_of(scene, run.run_id).verdict, "succeeded");
+}
+
+static void without_its_nursery_the_keeper_begins_nothing(void **state)
+{
+	struct scene *scene = *state;
+	struct api_submitted run;
+	pidfd_send_signal(nursery_pidfd(scene->nursery), SIGKILL, NULL, 0);
+	start(scene, 1, 1, 1000);
+	assert_int_equal(submit(scene, "uid:1", NULL, &run), 0);
+	assert_true(comes_true(scene, is_paused, run.run_id));
+}
+
+static void slots_are_told_and_only_a_quarantined_one_is_recovered(void **state)
+{
+	struct scene *scene = *state;
+	struct err err = ERR_INIT;
+	bool recovered;
+	start(scene, 2, 1, 1000);
+	const struct api_core *core = server_core(scene->server);
+	assert_int_equal(core->recover(core->context, 0, &recovered, &err), ERR_STATE);
+	assert_int_equal(core->recover(core->context, 2, &recovered, &err), ERR_NOT_FOUND);
+	assert_int_equal(core->recover(core->context, -1, &recovered, &err), ERR_NOT_FOUND);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(runs_of_many_owners_are_sealed_each_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_key_that_comes_again_is_the_same_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(with_no_safe_worker_a_run_is_paused_and_goes_on_when_one_is_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_queue_says_so, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_cancelled_while_it_waits_needs_no_worker, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_waited_is_the_next_keepers, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_its_nursery_the_keeper_begins_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(slots_are_told_and_only_a_quarantined_one_is_recovered, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
