@@ -55,7 +55,7 @@ static void serve_done(struct serve *serve)
 	struct api *api = serve->api;
 	serve->api = NULL;
 	pthread_mutex_unlock(&serve->api_lock);
-	api_stop(api);
+	api_free(api);
 	server_free(serve->server);
 	keeper_free(serve->keeper);
 	nursery_free(serve->nursery);
