@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifact/store.h"
+#include "artifact/tree.h"
 #include "keeper/keeper.h"
 #include "keeper/watch.h"
 #include "lifecycle/lifecycle.h"
@@ -244,6 +246,18 @@ static int sweep_profile(struct recovering *recovering, const char *profile, str
 	return result;
 }
 
+/* Trees of the store that died half laid out. Whoever holds the store may be laying one out right now: then a later recovery does it. */
+static int sweep_store(struct recovering *recovering, struct err *err)
+{
+	struct store *store = recovering->keeper->store;
+	struct err why = ERR_INIT;
+	int result = store_sweep_begin(store, 0, &why);
+	if (result == 0)
+		result = store_remove_unfinished(store, &why);
+	store_sweep_end(store);
+	return result == 0 || result == ERR_BUSY || result == ERR_STATE ? 0 : err_set(err, result, "%s", why.text);
+}
+
 int keeper_recover(const struct keeper_recovery *recovery, struct keeper_recovered *ret, struct err *err)
 {
 	struct keeper_recovered counts = {0};
@@ -251,6 +265,8 @@ int keeper_recover(const struct keeper_recovery *recovery, struct keeper_recover
 	int result = recovery->only_sweep ? 0 : recover_attempts(&recovering, err);
 	for (const char *const *profile = recovery->profiles; result == 0 && recovery->sweep && *profile; profile++)
 		result = sweep_profile(&recovering, *profile, err);
+	if (result == 0 && recovery->sweep && !recovery->dry_run)
+		result = sweep_store(&recovering, err);
 	release_providers(&recovering);
 	if (result == 0)
 		*ret = counts;
