@@ -1,7 +1,8 @@
 /* fault.h - numbered places where a test may make the program die, stop or fail; compiled in with -Dfault_points=true only.
  *
- * CAISSON_FAULT="NAME:kill|stop|eio|enospc|delay_MS[,…]" arms them, each at its first passage ("NAME@3:kill" at its third). In a production build fault_hit() is 0 and the
- * names are not in the program: use the macro, never a string of one's own. */
+ * CAISSON_FAULT="NAME:kill|stop|eio|enospc|delay_MS[,…]" arms them, each at its first passage ("NAME@3:kill" at its third); CAISSON_FAULT_MARK
+ * names a file that is told when one comes to pass. In a production build fault_hit() is 0 and the names are not in the program: use
+ * the macro, never a string of one's own. */
 #pragma once
 
 #include "base/error.h"
