@@ -8,7 +8,7 @@ BENCH_RUNS ?= 50
 CLANG = CC=clang CC_FOR_BUILD=clang
 SANITIZE = -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized
 
-.PHONY: all demo test bench check check-san fuzz install clean deps deps-test deps-bench deps-fuzz build-fault build-clang build-san
+.PHONY: all demo test crash bench check check-san fuzz install clean deps deps-test deps-bench deps-fuzz build-fault build-clang build-san
 
 # The program, guest init, the HTTP front and the keeper's client, without the tests.
 PROGRAMS = src/cli/caisson src/init/caisson-init src/http/caisson-front src/client/caisson-client
@@ -26,6 +26,11 @@ demo: deps-test all
 test: deps-test all build-fault build-clang
 	ninja -C build
 	tests/run --build build --fault-build build-fault
+
+# The whole crash matrix: every fault point, every action, every program; then every write of the ledger and 1,000 kills inside of commits.
+crash: deps-test all build-fault
+	status=0; tests/fault/crash.py || status=1; \
+	CAISSON_TEST_COMMIT_KILLS=1000 CAISSON_TEST_WRITE_STRIDE=1 tests/run test_faults || status=1; exit $$status
 
 check:
 	tools/check

@@ -1,0 +1,277 @@
+"""matrix.py - one round of the crash matrix: a run meets its fault, whoever is left recovers, and an oracle judges what there is.
+
+A mode is how runs are made: Run is `caisson run`, where keeper and worker live for one run. A program is what the guest does.
+"""
+
+import dataclasses
+import json
+import os
+import signal
+import statistics
+import subprocess
+import time
+
+from support import caisson as product
+from support import harness, proc, scratch, supervisor
+from support.invariants import Watch
+
+from fault import points
+from fault.points import NATURAL, NO_RUN
+
+GUEST_DEAD_S = 2.0
+FIRES_S = 20
+ENDS_S = 60
+WORD = {"quick": "OK", "long": "TLE_WALL", "fork": "OK", "input": "OK", "tree": "OK", "loud": "OK", "cancel": "CANCELLED"}
+
+FORK = """for i in 1 2 3; do sh -c 'exec >/dev/null 2>&1; : >/tmp/$0; exec sleep 60' $i & done
+while ! [ -e /tmp/1 -a -e /tmp/2 -a -e /tmp/3 ]; do sleep 0.01; done
+yes $1 | head -c 40000; yes $1.out | head -c 200000 >/out/big; echo $1 >/out/small"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    argv: tuple
+    options: tuple = ()
+
+
+def program(name, nonce, endless):
+    """nonce makes what is stored new each time. endless: the guest must not end by itself, for it is to be found alive."""
+    if name == "long":
+        return Program(("sleep", "60"), ("--wall", "60s" if endless else "300ms"))
+    if name == "cancel":
+        return Program(("sleep", "60"), ("--wall", "60s", "--grace", "0s"))
+    if name == "fork":
+        return Program(("sh", "-c", FORK, "sh", nonce))
+    if name == "loud":
+        return Program(("sh", "-c", "yes $1 | head -c 200000", "sh", nonce))
+    if name == "input":
+        return Program(("cmp", "/box/in", "/box/in"), ("--input", scratch.file("in", (nonce + "\n").encode() * 20000) + ":/box/in"))
+    if name == "tree":
+        folder = scratch.directory("tree")
+        for number in range(3):
+            with open(os.path.join(folder, f"{number}"), "w", encoding="ascii") as file:
+                file.write(nonce * (number + 1))
+        return Program(("test", "-s", "/box/in/2"), ("--input", folder + ":/box/in"))
+    return Program(("true",))
+
+
+class Run:
+    """`caisson run`: the keeper is the process that was started."""
+
+    name = "run"
+
+    def __init__(self):
+        self.caisson = product.Caisson(product.FAULT_BIN)
+        harness.equal(self.caisson.run("true").word(), "OK")  # so that a round has no ledger to make
+
+    def start(self, guest, fault):
+        return supervisor.Supervisor.start(self.caisson, *guest.argv, options=guest.options, env=fault, stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL)
+
+    def recover(self):
+        done = self.caisson.recover()
+        return [] if done.status == 0 else [f"recover: {done}"]
+
+
+MODES = {"run": Run}
+
+
+@dataclasses.dataclass
+class Verdict:
+    """What the oracle says about a round."""
+    duplicates: list = dataclasses.field(default_factory=list)
+    lost: list = dataclasses.field(default_factory=list)
+    orphans: list = dataclasses.field(default_factory=list)
+    wrong: list = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+
+    def troubles(self):
+        return [f"{kind}: {text}" for kind in ("duplicates", "lost", "orphans", "wrong") for text in getattr(self, kind)]
+
+
+class Round:
+    """One run, one fault, one recovery."""
+
+    def __init__(self, mode, point, action, program_name):
+        self.mode, self.point, self.action, self.program_name = mode, point, action, program_name
+        self.caisson = mode.caisson
+        self.verdict = Verdict()
+
+    def __str__(self):
+        return f"{self.mode.name} {self.point.name}:{self.action} {self.program_name}"
+
+    def play(self):
+        self.watch = Watch(self.caisson, settle_s=0.3)
+        self.runs_before = self.run_ids()
+        self.mark = os.path.join(scratch.root(), "mark")
+        if os.path.exists(self.mark):
+            os.unlink(self.mark)
+        nonce = os.urandom(6).hex()
+        stops = self.action in ("stop", "group")
+        endless = self.program_name == "long" and self.point.phase <= points.INTENT and self.action in ("kill", "group")
+        endless = endless and "run.launched" in self.until_launch()
+        guest = program(self.program_name, nonce, endless)
+        fault = {"CAISSON_FAULT": f"{self.point.name}:{'stop' if stops else self.action}", "CAISSON_FAULT_MARK": self.mark}
+        self.run = self.mode.start(guest, fault)
+        try:
+            if self.program_name == "cancel":
+                self.run.wait_guest("sleep")
+                os.kill(self.run.keeper, signal.SIGINT)
+            if stops:
+                self.while_stopped()
+            self.end()
+        finally:
+            self.run.signal("group", signal.SIGKILL)
+            if self.run.popen.poll() is None:
+                self.run.reap()
+        self.converge()
+        self.judge()
+        return self.verdict
+
+    def until_launch(self):
+        """Points at which the long program is not to end by itself: those up to the launch."""
+        names = [point.name for point in points.POINTS]
+        return ("run.launched",) if names.index(self.point.name) <= names.index("run.launched") else ()
+
+    def run_ids(self):
+        return {row["run_id"] for row in self.caisson.rows("SELECT run_id FROM run")}
+
+    def fired(self):
+        """The process that met the point, once it has."""
+        words = proc.read(self.mark).split()
+        return int(words[0]) if words else None
+
+    def while_stopped(self):
+        """Others leave alone what a living keeper owns; then it goes on, or all of it is killed at once."""
+        pid = harness.wait_until(self.fired, FIRES_S, f"{self}: the point is passed")
+        harness.wait_until(lambda: proc.Process(pid).state == "T", FIRES_S, f"{self}: {pid} stops")
+        if self.action == "group":
+            self.run.signal("group", signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+            return
+        rows = self.states()
+        self.mode.recover()
+        if self.states() != rows:
+            self.verdict.duplicates.append(f"a living keeper's attempts were {rows}, are {self.states()}")
+        if self.caisson.run("true", options=("--label", "control=yes")).word() != "OK":
+            self.verdict.wrong.append("no other run while one is stopped")
+        os.kill(pid, signal.SIGCONT)
+
+    def states(self):
+        return {row["attempt_id"]: row["state"] for row in self.caisson.attempts() if row["run_id"] not in self.runs_before and
+                row["state"] != "sealed"}
+
+    def end(self):
+        self.run.reap(ENDS_S)
+        if not self.fired():
+            self.verdict.wrong.append("the point was never passed")
+        self.since = time.monotonic()
+        if self.action in ("kill", "group"):
+            try:
+                supervisor.wait_dead(self.run.boundaries, GUEST_DEAD_S)
+            except AssertionError as error:
+                self.verdict.orphans.append(str(error))
+
+    def converge(self):
+        self.verdict.wrong += self.mode.recover()
+        self.verdict.seconds = time.monotonic() - self.since
+        before = self.rows()
+        self.verdict.wrong += self.mode.recover()
+        if self.rows() != before:
+            self.verdict.wrong.append("a second recovery changed something")
+        supervisor.reap_orphans()
+
+    def rows(self):
+        return self.caisson.rows("SELECT attempt.attempt_id, attempt.state, seal.receipt FROM attempt LEFT JOIN seal USING (attempt_id)")
+
+    # The oracle.
+
+    def judge(self):
+        self.judge_rows()
+        self.judge_outcome()
+        self.judge_host()
+        self.judge_evidence()
+
+    def judge_rows(self):
+        query = ("SELECT run.run_id, (SELECT count(*) FROM seal WHERE seal.run_id = run.run_id) AS seals, "
+                 "(SELECT count(*) FROM launch_intent WHERE launch_intent.run_id = run.run_id) AS intents, "
+                 "(SELECT count(*) FROM attempt WHERE attempt.run_id = run.run_id AND attempt.state <> 'sealed') AS unsealed FROM run")
+        for row in self.caisson.rows(query):
+            if row["seals"] > 1 or row["intents"] > 1:
+                self.verdict.duplicates.append(f"run {row['run_id']}: {row['seals']} seals, {row['intents']} launch intents")
+            if row["seals"] == 0 or row["unsealed"]:
+                self.verdict.lost.append(f"run {row['run_id']}: {row['seals']} seals, {row['unsealed']} attempts unsealed")
+        if self.runs_before - self.run_ids():
+            self.verdict.lost.append(f"runs are gone: {self.runs_before - self.run_ids()}")
+
+    def outcome(self):
+        """What became of the run of this round: (verdict, receipt)."""
+        mine = [run for run in self.run_ids() - self.runs_before if self.is_mine(run)]
+        if not mine:
+            return NO_RUN, None
+        if len(mine) > 1:
+            self.verdict.duplicates.append(f"{len(mine)} runs of one submission")
+        receipt = self.caisson.show(mine[0])
+        if receipt is None:
+            return "no receipt", None
+        word = product.verdict_word(receipt, 0)
+        return (NATURAL if word == WORD[self.program_name] else receipt["verdict"]), receipt
+
+    def is_mine(self, run):
+        """The control runs of a round are `true` with a label."""
+        return b"control" not in self.caisson.rows(f"SELECT manifest FROM run WHERE run_id = '{run}'")[0]["manifest"]
+
+    def expected(self):
+        if self.action in ("kill", "group"):
+            return points.kill_outcome(self.point, self.action == "group")
+        if self.action in ("eio", "enospc"):
+            return points.failure_outcome(self.point)
+        return NATURAL
+
+    def judge_outcome(self):
+        got, receipt = self.outcome()
+        expected = self.expected()
+        if expected == "cancelled" and self.program_name == "cancel":
+            expected = NATURAL
+        if got != expected:
+            reason = f" ({receipt['reason']}: {receipt['detail']})" if receipt else ""
+            self.verdict.wrong.append(f"expected {expected}, got {got}{reason}")
+        if receipt and got == "interrupted":
+            known = [name for name, value in receipt["usage"].items() if value is not None and name != "wall_ms"]
+            if receipt["exit_code"] is not None or receipt["signal"] is not None or known:
+                self.verdict.wrong.append(f"an interrupted run has an invented end: {receipt['exit_code']}, {receipt['usage']}")
+
+    def judge_host(self):
+        for name, texts in self.watch.check().items():
+            kind = {"I7": "lost", "I10": "wrong"}.get(name, "orphans")
+            getattr(self.verdict, kind).extend(f"{name}: {text}" for text in texts)
+
+    def judge_evidence(self):
+        """All verifies; and what no row names is taken by a sweep, so that then every object has its row."""
+        for verb, words in (("verify", ("--all",)), ("fsck", ()), ("gc", ("--older", "0s"))):
+            done = self.caisson.call(verb, *words)
+            if done.status != 0:
+                self.verdict.wrong.append(f"{verb}: {done}")
+        store = json.loads(self.caisson.call("fsck", "--json").stdout)
+        if store["unnamed"] or store["problems"]:
+            self.verdict.wrong.append(f"the store behind a sweep: {store}")
+
+
+class Totals:
+    def __init__(self):
+        self.rounds, self.sums, self.seconds, self.failed = 0, dict.fromkeys(("duplicates", "lost", "orphans", "wrong"), 0), [], []
+
+    def add(self, played):
+        verdict = played.verdict
+        self.rounds += 1
+        if played.action in ("kill", "group"):
+            self.seconds.append(verdict.seconds)
+        for kind in self.sums:
+            self.sums[kind] += len(getattr(verdict, kind))
+        if verdict.troubles():
+            self.failed.append((str(played), verdict.troubles()))
+
+    def __str__(self):
+        median, worst = (statistics.median(self.seconds), max(self.seconds)) if self.seconds else (0, 0)
+        return (f"{self.rounds} rounds, {self.sums['duplicates']} duplicates, {self.sums['lost']} lost, {self.sums['orphans']} orphans, "
+                f"{self.sums['wrong']} wrong verdicts; time to converge {median * 1000:.0f} ms median, {worst * 1000:.0f} ms worst")
