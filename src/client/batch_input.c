@@ -57,9 +57,9 @@ static bool is_blank(const char *text, size_t length)
 /* Moves over the next line: true when one is there whole. The last one needs no newline. */
 static bool next_line(struct batch_input *input, struct batch_text *ret)
 {
-	const char *begin = input->text.data + input->at;
 	size_t left = input->text.len - input->at;
-	const char *newline = left ? memchr(begin + input->searched, '\n', left - input->searched) : NULL;
+	const char *begin = left ? input->text.data + input->at : "";
+	const char *newline = memchr(begin + input->searched, '\n', left - input->searched);
 	size_t length = newline ? (size_t)(newline - begin) : left;
 
 	input->searched = newline ? 0 : left;
