@@ -30,6 +30,8 @@ struct fixture {
 	const struct boundary_provider *(*provider)(void);
 	/* Makes boundaries opened next live out this story; NULL-terminated argv. */
 	const char *const *(*tell)(enum story story);
+	/* May a unit have its work space on disk? Where not, that is refused by name. */
+	bool (*has_disk)(void);
 	/* Processes of this boundary that are alive, without guest init. */
 	int (*members)(const struct boundary_identity *identity);
 	/* Is anything there that carries this identity? */

@@ -236,6 +236,11 @@ static void look_for(const struct boundary_identity *identity)
 	nftw("/sys/fs/cgroup", look_at, OPEN_FILES_AT_ONCE, FTW_PHYS);
 }
 
+static bool has_disk(void)
+{
+	return geteuid() == 0;
+}
+
 static int members(const struct boundary_identity *identity)
 {
 	look_for(identity);
@@ -259,6 +264,7 @@ const struct fixture fixture = {
 	.tear_down = tear_down,
 	.provider = get_provider,
 	.tell = tell,
+	.has_disk = has_disk,
 	.members = members,
 	.exists = exists,
 	.violation = violation,

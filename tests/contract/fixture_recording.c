@@ -61,6 +61,11 @@ static const char *const *tell(enum story story)
 	return argv;
 }
 
+static bool has_disk(void)
+{
+	return true;
+}
+
 static int members(const struct boundary_identity *identity)
 {
 	struct recording_unit_view view;
@@ -86,6 +91,7 @@ const struct fixture fixture = {
 	.tear_down = tear_down,
 	.provider = get_provider,
 	.tell = tell,
+	.has_disk = has_disk,
 	.members = members,
 	.exists = exists,
 	.violation = violation,

@@ -222,6 +222,8 @@ int scratch_enumerate(const char *ledger_id, boundary_found_fn found, void *cont
 
 const char *scratch_missing(void)
 {
+	if (geteuid() != 0)
+		return "root, who alone may mount a file system of a disk";
 	if (!mkfs_path())
 		return "mkfs.ext4 (e2fsprogs)";
 	return access(LOOP_CONTROL, R_OK | W_OK) == 0 ? NULL : LOOP_CONTROL;
