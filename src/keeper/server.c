@@ -85,7 +85,7 @@ static size_t view_workers(const struct server *server, struct router_worker wor
 		const struct slot *slot = &server->slots[i];
 		workers[i] = (struct router_worker){
 			.profile = slot->profile,
-			.state = slot->state,
+			.state = slot_state(slot),
 			.verifying = slot->verifying,
 			.verified_at_ns = slot->verified_at_ns,
 			.last_owner = slot->last_owner,
@@ -123,7 +123,6 @@ void server_dispatch(struct server *server)
 		struct slot *slot = &server->slots[choosing.index];
 		slot->job = entry;
 		slot->has_job = true;
-		slot->state = STATS_BUSY;
 		pthread_cond_broadcast(&server->changed);
 	}
 }

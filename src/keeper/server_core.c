@@ -10,6 +10,7 @@
 #include "keeper/host.h"
 #include "keeper/seal.h"
 #include "keeper/server_internal.h"
+#include "ledger/shared.h"
 
 enum { LABELS_MAX = 64 * 1024 };
 
@@ -169,7 +170,7 @@ static int core_workers(void *context, api_worker_fn fn, void *fn_context, struc
 		const struct api_worker worker = {
 			.slot = copy.index,
 			.profile = copy.profile,
-			.state = copy.state,
+			.state = slot_state(&copy),
 			.reason = copy.reason,
 			.run_id = copy.has_job ? copy.job.run_id : "",
 			.principal = copy.has_job ? copy.job.principal : "",
@@ -195,7 +196,7 @@ static int core_recover(void *context, int index, bool *ret_recovered, struct er
 	pthread_cond_broadcast(&server->changed);
 	while (slot->recoveries_tried == tried && !server->stopping)
 		server_wait(server, INT64_MAX / 4);
-	*ret_recovered = slot->state == STATS_AVAILABLE || slot->state == STATS_BUSY;
+	*ret_recovered = slot_state(slot) == STATS_AVAILABLE || slot_state(slot) == STATS_BUSY;
 	server_unlock(server);
 	return 0;
 }
@@ -208,7 +209,7 @@ static bool core_ready(void *context, char reason[static API_REASON_MAX])
 	server_lock(server);
 	for (size_t i = 0; i < server->slot_count && !ready; i++) {
 		const struct slot *slot = &server->slots[i];
-		ready = slot->state == STATS_BUSY || server_route(server, slot->profile, "", &index) == ROUTE_TAKEN;
+		ready = slot_state(slot) == STATS_BUSY || server_route(server, slot->profile, "", &index) == ROUTE_TAKEN;
 	}
 	bool draining = server->draining;
 	server_unlock(server);
@@ -219,13 +220,14 @@ static bool core_ready(void *context, char reason[static API_REASON_MAX])
 static void core_stats(void *context, struct api_stats *ret)
 {
 	struct server *server = context;
+	struct ledger_share_counts counts;
 	server_lock(server);
 	*ret = server->stats;
 	memset(ret->workers, 0, sizeof(ret->workers));
 	for (size_t i = 0; i < server->slot_count; i++) {
 		size_t index;
 		const struct slot *slot = &server->slots[i];
-		ret->workers[slot->state]++;
+		ret->workers[slot_state(slot)]++;
 		ret->running += slot->has_job;
 		bool first = true; /* of its profile */
 		for (size_t j = 0; j < i; j++)
@@ -235,6 +237,9 @@ static void core_stats(void *context, struct api_stats *ret)
 	}
 	ret->queued = queue_length(server->queue);
 	server_unlock(server);
+	ledger_share_count(server->options.keeper->ledger, &counts);
+	ret->ledger_commits = (uint64_t)counts.commits;
+	ret->ledger_fsyncs = (uint64_t)counts.durable;
 }
 
 static void core_log(void *context, const char *line)

@@ -58,6 +58,12 @@ struct slot {
 	bool shown;                            /* captures may be read along */
 };
 
+/* As others see it: who has a job is busy, also when what it will be next is decided already. With the lock. */
+static inline enum stats_worker slot_state(const struct slot *slot)
+{
+	return slot->has_job ? STATS_BUSY : slot->state;
+}
+
 struct server {
 	struct server_options options;
 	struct api_core core;

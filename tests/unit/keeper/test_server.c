@@ -26,7 +26,7 @@
 #include "ledger/sqlite/sqlite_ledger.h"
 #include "support.h"
 
-enum { WAIT_MS = 20 * 1000 };
+enum { WAIT_MS = 20 * 1000, RUNS = 400 };
 
 /* A world of its own in each process that makes a provider; every program exits with 0 at once. */
 static int make_recording(void *context, const char *profile, int wake_fd, struct boundary_provider **ret, struct err *err)
@@ -187,15 +187,15 @@ static bool is_paused(struct scene *scene, const void *run_id)
 static void runs_of_many_owners_are_sealed_each_once(void **state)
 {
 	struct scene *scene = *state;
-	struct api_submitted runs[30];
+	struct api_submitted runs[RUNS];
 	struct api_stats stats;
 	char owner[16];
 	start(scene, 2, 1, 1000);
-	for (int i = 0; i < 30; i++) {
+	for (int i = 0; i < RUNS; i++) {
 		snprintf(owner, sizeof(owner), "uid:%d", i % 7);
 		assert_int_equal(submit(scene, owner, NULL, &runs[i]), 0);
 	}
-	for (int i = 0; i < 30; i++) {
+	for (int i = 0; i < RUNS; i++) {
 		assert_true(comes_true(scene, is_sealed, runs[i].run_id));
 		struct ledger_run_state sealed = state_of(scene, runs[i].run_id);
 		assert_string_equal(sealed.verdict, "succeeded");
@@ -203,10 +203,10 @@ static void runs_of_many_owners_are_sealed_each_once(void **state)
 	}
 	assert_true(server_wait_idle(scene->server, WAIT_MS));
 	server_core(scene->server)->stats(server_core(scene->server)->context, &stats);
-	assert_int_equal(stats.verdicts[VERDICT_SUCCEEDED], 30);
-	assert_int_equal(stats.submitted, 30);
+	assert_int_equal(stats.verdicts[VERDICT_SUCCEEDED], RUNS);
+	assert_int_equal(stats.submitted, RUNS);
 	assert_int_equal(stats.queued + stats.running + stats.paused, 0);
-	assert_int_equal(stats.steps[STATS_TOTAL].count, 30);
+	assert_int_equal(stats.steps[STATS_TOTAL].count, RUNS);
 }
 
 static void a_key_that_comes_again_is_the_same_run(void **state)
