@@ -62,9 +62,11 @@ static bool next_line(struct batch_input *input, struct batch_text *ret)
 	const char *newline = memchr(begin + input->searched, '\n', left - input->searched);
 	size_t length = newline ? (size_t)(newline - begin) : left;
 
-	input->searched = newline ? 0 : left;
-	if (!newline && (input->fd >= 0 || !left))
+	if (!newline && (input->fd >= 0 || !left)) {
+		input->searched = left;
 		return false;
+	}
+	input->searched = 0;
 	input->at += length + (newline != NULL);
 	*ret = (struct batch_text){.text = begin, .length = length, .number = ++input->number};
 	return true;
