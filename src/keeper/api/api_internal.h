@@ -131,7 +131,8 @@ struct api {
 /* listen.c */
 int listener_open(const char *path, struct listener *ret, struct err *err);
 void listener_close(struct listener *listener);
-/* Accepts what is there, and hands it to the front. ERR_BUSY: no descriptors left, come again later. ERR_LOST: the front does not listen. */
+/* Accepts what is there, and hands it to the front. ERR_LOST: the front does not listen. Another error: descriptors or memory are short, and who
+ * waits goes on waiting. */
 int listener_accept(struct api *api, struct err *err);
 
 /* front_process.c */

@@ -142,46 +142,60 @@ static int send_to_front(struct api *api, int client, int channel, struct err *e
 	return channel_send(&intake, &message, err);
 }
 
-static int hand_over(struct api *api, int client, const struct peer *peer, struct err *err)
+/* A client's socket, and its channel. */
+struct arrival {
+	int client, ours, theirs;
+};
+
+static void arrival_done(struct arrival *arrival)
+{
+	fd_close(&arrival->client);
+	fd_close(&arrival->ours);
+	fd_close(&arrival->theirs);
+}
+
+/* The channel first: when descriptors are short, nobody is accepted only to be sent away. 0 and no client: none is waiting. */
+static int receive(const struct api *api, struct arrival *ret, struct err *err)
 {
 	int pair[2];
 	int result = channel_pair(pair, err);
 	if (result)
 		return result;
-	FD_AUTO int ours = pair[0];
-	FD_AUTO int theirs = pair[1];
-	if (unblock(ours) < 0 || unblock(theirs) < 0)
+	ret->ours = pair[0];
+	ret->theirs = pair[1];
+	if (unblock(ret->ours) < 0 || unblock(ret->theirs) < 0)
 		return err_sys(err, errno, "make a channel");
-	result = send_to_front(api, client, theirs, err);
-	if (result)
-		return err_context(err, ERR_LOST, "hand a connection over");
-	result = schedule_add(api, ours, peer, err);
-	if (result == 0)
-		fd_take(&ours);
-	return result;
+	ret->client = accept4(api->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (ret->client < 0 && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+		return err_sys(err, errno, "accept a connection");
+	return 0;
 }
 
-static bool is_shortage(int errnum)
+static int hand_over(struct api *api, struct arrival *arrival, struct err *err)
 {
-	return errnum == EMFILE || errnum == ENFILE || errnum == ENOBUFS || errnum == ENOMEM;
+	struct peer peer;
+	if (read_peer(api, arrival->client, &peer, NULL) || !has_room(api, &peer))
+		return 0;
+	int result = send_to_front(api, arrival->client, arrival->theirs, err);
+	if (result)
+		return err_context(err, ERR_LOST, "hand a connection over");
+	result = schedule_add(api, arrival->ours, &peer, err);
+	if (result == 0)
+		fd_take(&arrival->ours);
+	return result;
 }
 
 int listener_accept(struct api *api, struct err *err)
 {
-	for (int i = 0; i < ACCEPT_MAX; i++) {
-		struct peer peer;
-		FD_AUTO int client = accept4(api->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (client < 0 && is_shortage(errno))
-			return err_set(err, ERR_BUSY, "no descriptors are left for a connection");
-		if (client < 0)
-			return 0; /* none is waiting, or one has gone again */
-		if (read_peer(api, client, &peer, NULL) || !has_room(api, &peer))
-			continue;
-		int result = hand_over(api, client, &peer, err);
-		if (result == ERR_LOST)
-			return result;
-		if (result) /* a pair too few */
-			return ERR_BUSY;
+	int result = 0;
+	bool more = true;
+	for (int i = 0; i < ACCEPT_MAX && result == 0 && more; i++) {
+		struct arrival arrival = {.client = -1, .ours = -1, .theirs = -1};
+		result = receive(api, &arrival, err);
+		more = arrival.client >= 0;
+		if (result == 0 && more)
+			result = hand_over(api, &arrival, err);
+		arrival_done(&arrival);
 	}
-	return 0;
+	return result;
 }

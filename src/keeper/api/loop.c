@@ -89,12 +89,13 @@ static void accept_some(struct api *api, struct pause *pause)
 {
 	struct err err = ERR_INIT;
 	int result = listener_accept(api, &err);
+	if (result == 0)
+		return;
 	if (result == ERR_LOST)
 		lose_front(api, err.text);
-	if (result)
-		listen_again(api, pause, false);
-	if (result == ERR_BUSY)
+	else
 		log_line(api, &err);
+	listen_again(api, pause, false);
 }
 
 static void take(struct api *api, struct pause *pause, const struct epoll_event *event)
