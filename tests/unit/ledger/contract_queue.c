@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include "stage.h"
 
@@ -354,6 +356,60 @@ static void what_fails_in_a_batch_leaves_the_rest_of_it(void **state)
 	assert_int_equal(last, 2);
 }
 
+static int refuse(void *context, const struct ledger_seal_numbers *numbers, struct ledger_seal_built *ret, struct err *err)
+{
+	(void)context;
+	(void)numbers;
+	(void)ret;
+	return err_set(err, ERR_NO_SPACE, "no receipt today");
+}
+
+/* It fails when all but the receipt is written. */
+static void what_fails_late_in_a_batch_leaves_nothing(void **state)
+{
+	struct stage *stage = *state;
+	struct ledger *ledger = ledger_of(state);
+	const struct ledger_record record = {.at_ms = 1, .kind = "cleaned", .body = "{}"};
+	struct ledger_seal seal = {.records = &record, .record_count = 1, .build = refuse};
+	struct ledger_attempt attempt, other;
+	struct err err = ERR_INIT;
+	int64_t last = 0;
+
+	fixture_accept(&stage->fixture, &attempt);
+	seal.attempt_id = attempt.attempt_id;
+	seal.owner_id = attempt.owner_id;
+	seal.generation = 1;
+	begin_batch(stage, true);
+	fixture_accept(&stage->fixture, &other);
+	assert_int_equal(ledger->ops->seal(ledger, &seal, &err), ERR_NO_SPACE);
+	assert_int_equal(ledger->ops->batch_end(ledger, &err), 0);
+	assert_string_equal(state_of(stage, attempt.run_id).latest.state, "queued");
+	assert_string_equal(state_of(stage, other.run_id).latest.state, "queued");
+	assert_int_equal(ledger->ops->records(ledger, attempt.attempt_id, count_records, &last, &err), 0);
+	assert_int_equal(last, 1);
+}
+
+static void a_batch_that_fails_leaves_nothing_and_its_owner_begins_anew(void **state)
+{
+	struct stage *stage = *state;
+	struct ledger *ledger = ledger_of(state);
+	struct ledger_attempt attempt;
+	struct rlimit before, none;
+	struct err err = ERR_INIT;
+
+	begin_batch(stage, true);
+	fixture_accept(&stage->fixture, &attempt); /* the first of this owner: its row comes with it */
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_true(ledger->ops->batch_end(ledger, &err) < 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	fixture_accept(&stage->fixture, &attempt);
+	assert_int_equal(attempt.slot, 0);
+	fixture_run(&stage->fixture, &attempt);
+}
+
 static void a_batch_is_durable_or_not_from_the_beginning(void **state)
 {
 	struct stage *stage = *state;
@@ -415,6 +471,8 @@ int contract_queue(const struct store_case *store)
 	};
 	const struct CMUnitTest of_batches[] = {
 		STAGE_CASE(what_fails_in_a_batch_leaves_the_rest_of_it),
+		STAGE_CASE(what_fails_late_in_a_batch_leaves_nothing),
+		STAGE_CASE(a_batch_that_fails_leaves_nothing_and_its_owner_begins_anew),
 		STAGE_CASE(a_batch_is_durable_or_not_from_the_beginning),
 		STAGE_CASE(whoever_watches_hears_which_run_is_written_about),
 	};

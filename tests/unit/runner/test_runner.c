@@ -12,7 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim.h"
 #include "stage.h"
+
+enum { STEPS_MAX = 32 };
 
 #define SCRIPT(...) \
 	(struct recording_script) \
@@ -120,6 +123,49 @@ static void lease_that_ran_out_unrenewed_is_lost(void **state)
 	assert_int_equal(stage.ledger.calls[LEDGER_SHIM_RENEW], 3);
 	assert_false(stage_view(&stage).main_alive);
 	stage_close(&stage);
+}
+
+static void take_time(void *context)
+{
+	(void)context;
+	usleep(1000);
+}
+
+/* Each step takes longer than a third of the lease; from this renewal on somebody else has it. */
+static int drive_slowly(int lost_from)
+{
+	struct stage stage;
+	struct shim shim;
+	stage_open(&stage, "{}");
+	stage.run.ttl_ms = 1;
+	stage.script = SCRIPT({.happening = RECORDING_EXIT});
+	stage.ledger.fails_from[LEDGER_SHIM_RENEW] = lost_from;
+	stage.ledger.code = ERR_FENCED;
+	scene_accept(&stage.run);
+	recording_world_script(stage.world, &stage.script);
+	assert_int_equal(stage.provider.ops->open(stage.provider.context, &stage.run.boundary, NULL), 0);
+	shim_init(&shim, stage.run.boundary);
+	for (enum shim_slot slot = SHIM_PREPARE; slot < SHIM_SLOT_COUNT; slot++)
+		shim.before[slot] = take_time;
+	stage.run.boundary = &shim.base;
+	scene_drive(&stage.run);
+	int rc = stage.run.rc;
+	assert_int_equal(stage.ledger.calls[LEDGER_SHIM_SEAL], rc == 0);
+	stage_close(&stage);
+	return rc;
+}
+
+/* As by one that was stopped before it. */
+static void lost_lease_is_found_before_each_step(void **state)
+{
+	int steps = 0, rc;
+	(void)state;
+	do {
+		rc = drive_slowly(++steps);
+		assert_true(rc == 0 || rc == ERR_FENCED);
+	} while (rc == ERR_FENCED && steps < STEPS_MAX);
+	assert_int_equal(rc, 0);
+	assert_true(steps > 7); /* create, enroll, launch, drain, cleanup, verification, seal; and while it is observed */
 }
 
 /* --- the fence --- */
@@ -399,6 +445,7 @@ int main(void)
 		cmocka_unit_test(lost_lease_kills_and_ends_all_effects),
 		cmocka_unit_test(ledger_that_fails_for_a_while_loses_no_lease),
 		cmocka_unit_test(lease_that_ran_out_unrenewed_is_lost),
+		cmocka_unit_test(lost_lease_is_found_before_each_step),
 		cmocka_unit_test(fence_that_fails_launches_nothing),
 		cmocka_unit_test(cancellation_by_another_process_wins_at_the_fence),
 		cmocka_unit_test(cancellation_by_another_process_is_heard_at_a_renewal),
