@@ -44,6 +44,10 @@ bench: deps-bench all
 	status=0; tests/bench/bench.py --pairs $(BENCH_PAIRS) || status=1; \
 	echo; tests/bench/exactness.py --runs $(BENCH_RUNS) || status=1; exit $$status
 
+# A batch of 10,000 runs, while keeper or a worker is killed every few seconds.
+soak: deps-test all
+	CAISSON_TEST_SOAK_RUNS=10000 CAISSON_TEST_SOAK_PERIOD_MS=3000 tests/system/test_soak.py
+
 fuzz: deps-fuzz build-fuzz/build.ninja
 	ninja -C build-fuzz fuzzers
 	tests/fuzz/run build-fuzz $(FUZZ_SECONDS)

@@ -119,7 +119,8 @@ static int core_live(void *context, const char *run_id, struct api_live *ret, st
 	*ret = (struct api_live){.paused = false};
 	server_lock(server);
 	const struct queue_entry *entry = queue_find(server->queue, run_id);
-	bool known = entry || find_slot(server, run_id) || queue_find(server->cancelled, run_id);
+	ret->driven = find_slot(server, run_id) != NULL;
+	bool known = entry || ret->driven || queue_find(server->cancelled, run_id);
 	ret->paused = entry && server_route(server, entry->profile, entry->principal, &index) == ROUTE_NONE;
 	server_unlock(server);
 	if (ret->paused)

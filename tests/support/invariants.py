@@ -307,7 +307,7 @@ class Watch:
     def _one_terminal_row(self):
         texts = []
         for row in self.caisson.attempts():
-            if row["state"] != "sealed":
+            if row["state"] not in ("sealed", "abandoned"):
                 texts.append(f"attempt {row['attempt_id']} is {row['state']}")
         for row in self.caisson.rows("SELECT run.run_id AS run_id, count(seal.attempt_id) AS seals FROM run "
                                      "LEFT JOIN seal ON seal.run_id = run.run_id GROUP BY run.run_id HAVING seals <> 1"):

@@ -32,6 +32,7 @@ struct api_submitted {
 
 /* The keeper's own view of a run that is not sealed. */
 struct api_live {
+	bool driven;                 /* it is being driven here, or what a lost worker left of it is being recovered */
 	bool paused;                 /* queued, and no worker may take it */
 	char reason[API_REASON_MAX]; /* why: "no_safe_worker"; "" otherwise */
 };

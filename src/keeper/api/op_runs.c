@@ -136,32 +136,33 @@ static int add_receipt(struct call *call, json_t *view, struct err *err)
 	                                                                                 : 0;
 }
 
-/* state: of the attempt, if there is one that counts; of the queue otherwise. */
+/* state: of the attempt, if there is one that counts; of the queue otherwise. A quarantine that is being recovered at this moment, because its
+ * worker was lost, is none yet. */
 static void fill_live(struct call *call, const struct ledger_run_state *state, struct api_live *ret, const char **ret_state)
 {
 	const struct api_core *core = call->api->options.core;
 	*ret = (struct api_live){.paused = false};
-	if (state->sealed) {
-		*ret_state = "sealed";
-	} else if (state->attempts > 0 && strcmp(state->latest.state, "abandoned") != 0) {
-		*ret_state = state->latest.state;
-	} else {
+	if (!state->sealed)
 		core->live(core->context, call->run_id, ret, NULL);
+	if (state->sealed)
+		*ret_state = "sealed";
+	else if (state->attempts == 0 || strcmp(state->latest.state, "abandoned") == 0)
 		*ret_state = ret->paused ? "paused" : "queued";
-	}
+	else if (ret->driven && strcmp(state->latest.state, "quarantined") == 0)
+		*ret_state = "recovering";
+	else
+		*ret_state = state->latest.state;
 }
 
-static int reply_view(struct call *call, const struct ledger_run_state *state, struct err *err)
+static int reply_view(struct call *call, const struct ledger_run_state *state, const struct api_live *live, const char *name,
+                      struct err *err)
 {
-	struct api_live live;
 	char created[CLOCK_TEXT_SIZE];
-	const char *name;
-	fill_live(call, state, &live, &name);
 	JSON_AUTO json_t *view =
 		json_pack("{s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:o, s:n}", "run", call->run_id, "owner", state->principal, "created_at",
 	                  clock_format(state->created_at_ms, created), "state", name, "attempts", state->attempts, "cancelled",
 	                  (int)state->cancelled, "verdict", state->sealed ? json_string(state->verdict) : json_null(), "reason",
-	                  text_or_null(state->sealed ? state->reason : live.reason), "receipt");
+	                  text_or_null(state->sealed ? state->reason : live->reason), "receipt");
 	if (!view)
 		return err_set(err, ERR_NO_MEMORY, "out of memory for an answer");
 	int result = state->sealed ? add_receipt(call, view, err) : 0;
@@ -173,14 +174,17 @@ static int reply_view(struct call *call, const struct ledger_run_state *state, s
 static int handle_run(struct call *call, struct err *err)
 {
 	struct ledger_run_state state;
+	struct api_live live;
+	const char *name;
 	bool over = false;
 	int result = access_run(call, &state, err);
 	if (result == 0)
 		result = argument_waits(call, &over, err);
 	if (result)
 		return result;
-	bool ended = state.sealed || (state.attempts > 0 && strcmp(state.latest.state, "quarantined") == 0);
-	return ended || over ? reply_view(call, &state, err) : CALL_PARK;
+	fill_live(call, &state, &live, &name);
+	bool ended = state.sealed || strcmp(name, "quarantined") == 0;
+	return ended || over ? reply_view(call, &state, &live, name, err) : CALL_PARK;
 }
 
 static const char *const run_keys[] = {"run", "wait_ms", NULL};
