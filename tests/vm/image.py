@@ -22,9 +22,9 @@ MODULES = ("virtio/virtio_ring", "virtio/virtio", "virtio/virtio_pci_modern_dev"
 DISK_BYTES = 768 << 20
 
 # What the suites and their stories call by name; the libraries come along.
-PROGRAMS = ("sh", "dash", "python3", "busybox", "mount", "umount", "unshare", "cat", "date", "dd", "echo", "env", "false", "grep", "head",
-            "id", "kill", "ln", "ls", "mkdir", "mkfs.ext4", "nproc", "printf", "rm", "rmdir", "sed", "seq", "setsid", "sleep", "sort", "stty", "sync", "tail", "tr",
-            "true", "wc")
+PROGRAMS = ("sh", "dash", "python3", "busybox", "cat", "chown", "date", "dd", "echo", "env", "false", "grep", "head", "id",
+            "kill", "ln", "ls", "mkdir", "mkfs.ext4", "mount", "newgidmap", "newuidmap", "nproc", "printf", "rm", "rmdir",
+            "sed", "seq", "setpriv", "setsid", "sleep", "sort", "stty", "sync", "tail", "tr", "true", "umount", "unshare", "wc")
 PYTHON_LEFT_OUT = ("config-*", "test", "distutils", "lib2to3", "pydoc_data", "tkinter", "idlelib", "ensurepip")
 LINKS = (("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64"))
 DIRECTORIES = ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "proc", "sys", "dev", "run", "tmp", "var/tmp", "var/lib", "root", "mnt")

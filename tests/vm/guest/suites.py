@@ -38,6 +38,9 @@ REST_HOSTILE = ("H09 ", "H11 ", "H12 shapes.c pids: a number", "H20 ", "H26 ", "
                 "H46 ", "H52 ", "H73 ", "H74 ", "H78 ", "H82 ", "H83 ", "H93 ", "H100 ", "H101 ", "H102 ", "H103 ", "H104 ")
 
 HOSTILE = [PYTHON, TESTS + "/hostile/test_hostile.py"]
+AS_USER = ["/usr/bin/env", "CAISSON_TEST_AS=54322"]
+# Of those, what a user's guest could do otherwise than root's.
+USER_HOSTILE = ("H10", "H18", "H36", "H48", "H50", "H94")
 POWER_CUT = [PYTHON, TESTS + "/vm/guest/power_cut.py"]
 SUITES = {
     "contract": [TOP + "/build/contract_linux"],
@@ -50,6 +53,11 @@ SUITES = {
     "hostile": HOSTILE + [identity + " " for identity in sorted(CORE_HOSTILE + MORE_HOSTILE)],
     "hostile-core": HOSTILE + [identity + " " for identity in CORE_HOSTILE],
     "hostile-rest": HOSTILE + list(REST_HOSTILE),
+    "contract-user": ["/usr/bin/env", "CAISSON_CONTRACT_UID=54321", TOP + "/build/contract_linux"],
+    "hostile-user": AS_USER + HOSTILE + [identity + " " for identity in USER_HOSTILE],
+    "rootless": [PYTHON, TESTS + "/system/test_rootless.py"],
+    "systemd-root": [PYTHON, TESTS + "/vm/guest/systemd.py", "root"],
+    "systemd-user": [PYTHON, TESTS + "/vm/guest/systemd.py", "user"],
     "before-cut": POWER_CUT + ["before"],
     "after-cut": POWER_CUT,
 }
