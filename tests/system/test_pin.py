@@ -16,6 +16,7 @@ suite = harness.Suite("pin")
 USABLE = sorted(os.sched_getaffinity(0))
 LAST = USABLE[-1]
 ABSENT = LAST + 1
+PATIENT = ("--wall", "120s")
 
 # A process, its child and its threads each ask for every CPU that there could be, one by one and all at once; then each says where it
 # may run, and where it was seen while it worked.
@@ -35,7 +36,7 @@ def ask():
         except OSError:
             pass
         taken.update(os.sched_getaffinity(0))
-        for _ in range(100):
+        for _ in range(40):
             seen.add(field(36))
 
 threads = [threading.Thread(target=ask) for _ in range(4)]
@@ -67,10 +68,10 @@ def _():
     need_two()
     caisson = Caisson()
     watch = Watch(caisson)
-    result = caisson.run("python3", "-c", ESCAPE, options=("--pin", str(LAST)))
+    result = caisson.run("python3", "-c", ESCAPE, options=("--pin", str(LAST), *PATIENT))
     equal((result.word(), result.text), ("OK", f"[{LAST}] [{LAST}] [{LAST}] 0\n"), str(result))
     watch.hold(result)
-    free = caisson.run("python3", "-c", ESCAPE)
+    free = caisson.run("python3", "-c", ESCAPE, options=PATIENT)
     equal(free.text.split("] ")[1], f"[{', '.join(map(str, USABLE))}", f"without it the same guest takes them all: {free}")
 
 

@@ -18,7 +18,7 @@ from support.invariants import Watch, loop_devices  # noqa: E402
 suite = harness.Suite("scratch")
 
 MIB = 1 << 20
-DISK = ("--scratch", "disk")
+DISK = ("--scratch", "disk", "--wall", "120s")
 # The steps of making it; the worker dies there.
 POINTS = ("scratch.image", "scratch.formatted", "scratch.attached", "scratch.mounted")
 GUEST_DEAD_S = 5
@@ -49,10 +49,10 @@ def _():
 @suite.case("it is not memory: a guest of 64 MiB writes and reads 256 MiB; in memory that is too much")
 def _():
     argv = ("sh", "-c", "head -c 268435456 /dev/zero > a && head -c 268435456 /dev/zero | cmp - a && rm a")
-    result = run(*argv, options=("--memory", "64M", "--work", "300M", "--wall", "60s"))
+    result = run(*argv, options=("--memory", "64M", "--work", "300M"))
     equal(result.word(), "OK", str(result))
     equal(result.receipt["space_full"], False, str(result))
-    equal(Caisson().run(*argv, options=("--memory", "64M", "--work", "300M", "--wall", "60s")).word(), "MLE", "in memory")
+    equal(Caisson().run(*argv, options=("--memory", "64M", "--work", "300M", "--wall", "120s")).word(), "MLE", "in memory")
 
 
 @suite.case("a full space is ENOSPC for the guest and a recorded fact; so is the last inode")
@@ -94,7 +94,7 @@ def _():
 
 @suite.case("what is left unwritten is not written for nobody: a guest that filled 200 MiB is cleaned up at once")
 def _():
-    result = run("sh", "-c", "head -c 200000000 /dev/zero > a", options=("--memory", "512M", "--work", "256M", "--wall", "60s"))
+    result = run("sh", "-c", "head -c 200000000 /dev/zero > a", options=("--memory", "512M", "--work", "256M"))
     equal(result.word(), "OK", str(result))
     holds(result.receipt["times"]["cleanup_ms"] < harness.patience(2000), f"cleanup took {result.receipt['times']['cleanup_ms']} ms")
 
@@ -104,7 +104,7 @@ def _():
     caisson = Caisson()
     watch = Watch(caisson)
     code = "echo mine > /tmp/mine && sleep 0.3 && test $(ls /tmp | wc -l) = 1 && cat /tmp/mine"
-    runs = [subprocess.Popen(caisson.command("run", *DISK, "--wall", "60s", "--", "sh", "-c", code), stdout=subprocess.PIPE,
+    runs = [subprocess.Popen(caisson.command("run", *DISK, "--", "sh", "-c", code), stdout=subprocess.PIPE,
                              env=caisson.environment()) for _ in range(8)]
     equal([(each.communicate()[0], each.returncode) for each in runs], [(b"mine\n", 0)] * 8)
     watch.hold()
@@ -186,7 +186,7 @@ for entry in POINTS:
 def both_die_at(point):
     faulty = Caisson(program.need(program.FAULT_BIN))
     watch = Watch(faulty)
-    started = supervisor.Supervisor.start(faulty, "sleep", "60", options=(*DISK, "--wall", "60s"), env={"CAISSON_FAULT": f"{point}:stop"},
+    started = supervisor.Supervisor.start(faulty, "sleep", "60", options=DISK, env={"CAISSON_FAULT": f"{point}:stop"},
                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     harness.wait_until(lambda: any(proc.Process(pid).state == "T" for pid in started.workers()), 10, f"the worker stops at {point}")
     started.signal("both", signal.SIGKILL)
@@ -211,7 +211,7 @@ def _():
         caisson = Caisson()
         watch = Watch(caisson)
         started = supervisor.Supervisor.start(caisson, "sh", "-c", "while :; do head -c 8000000 /dev/zero > /tmp/a; done",
-                                              options=(*DISK, "--wall", "60s"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                              options=DISK, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         started.wait_guest("head")
         equal(len(loop_devices(caisson.ledger)), 1)
         started.signal(target, signal.SIGKILL)
@@ -265,7 +265,7 @@ def _():
 def _():
     caisson = Caisson()
     watch = Watch(caisson)
-    started = supervisor.Supervisor.start(caisson, "sleep", "60", options=(*DISK, "--wall", "60s"), stdout=subprocess.DEVNULL,
+    started = supervisor.Supervisor.start(caisson, "sleep", "60", options=DISK, stdout=subprocess.DEVNULL,
                                           stderr=subprocess.DEVNULL)
     guest = started.wait_guest("sleep")[0]
     holder = os.open(f"/proc/{guest}/root/tmp", os.O_RDONLY | os.O_DIRECTORY)
