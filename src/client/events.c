@@ -8,6 +8,8 @@
 #include "print/output.h"
 #include "print/page.h"
 
+enum { VALUE_MAX = 80 };
+
 struct reader {
 	const struct client *client;
 	struct sse sse;
@@ -28,16 +30,47 @@ static int print_object(const char *id, const char *name, const char *data, stru
 	return line ? print_json(STDOUT_FILENO, line, err) : err_set(err, ERR_PROTOCOL, "event %s is not text", id);
 }
 
+/* A member besides the time, which has a column of its own. What is long is told by its size: --json has all of it. */
+static void add_member(struct page *page, const char *key, const json_t *value)
+{
+	BUF_AUTO struct buf text = BUF_INIT(SSE_DATA_MAX);
+
+	if (strcmp(key, "at") == 0 || json_canonical(value, &text, NULL))
+		return;
+	if (json_is_array(value) && text.len > VALUE_MAX)
+		page_add(page, " %s=[%zu]", key, json_array_size(value));
+	else if (json_is_object(value) && text.len > VALUE_MAX)
+		page_add(page, " %s={%zu}", key, json_object_size(value));
+	else
+		page_add(page, " %s=%s", key, text.data);
+}
+
+static int print_line(const char *id, const char *name, const char *data, struct err *err)
+{
+	JSON_AUTO json_t *document = NULL;
+	PAGE_AUTO struct page page = PAGE_INIT;
+	const char *key;
+	json_t *value;
+	int result = json_parse(data, strlen(data), &document, err);
+
+	if (result)
+		return err_context(err, ERR_PROTOCOL, "event %s", id);
+
+	const char *at = json_string_value(json_object_get(document, "at"));
+
+	page_add(&page, "%-6s %-24s  %-18s", id, at ? at : "", name);
+	json_object_foreach (document, key, value)
+		add_member(&page, key, value);
+	page_add(&page, "\n");
+	return page_print(&page, STDOUT_FILENO, err);
+}
+
 static int show_event(void *context, const char *id, const char *name, const char *data)
 {
 	struct reader *reader = context;
-	PAGE_AUTO struct page page = PAGE_INIT;
 
 	reader->news = true;
-	if (reader->client->request->json)
-		return print_object(id, name, data, &reader->err);
-	page_add(&page, "%-6s %-20s %s\n", id, name, data);
-	return page_print(&page, STDOUT_FILENO, &reader->err);
+	return reader->client->request->json ? print_object(id, name, data, &reader->err) : print_line(id, name, data, &reader->err);
 }
 
 static int take(void *context, const void *bytes, size_t count)

@@ -291,7 +291,8 @@ def _():
     with FakeKeeper() as keeper:
         client = Client(keeper)
         status, out, err = client.call("events", client.submit("--", "forever"))
-        equal((status, err, [row.split()[:2] for row in out.splitlines()]), (0, "", [["1-1", "admitted"], ["1-2", "launched"]]))
+        equal((status, err, [row.split() for row in out.splitlines()]),
+              (0, "", [["1-1", "admitted", "seq=1", 'kind="admitted"'], ["1-2", "launched", "seq=2", 'kind="launched"']]))
 
 
 @suite.case("workers lists them, with the reason of a quarantine")
