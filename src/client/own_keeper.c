@@ -28,13 +28,14 @@ enum {
 bool own_keeper_is_needed(const char *socket_path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	FD_AUTO int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	FD_AUTO int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	size_t length = strlen(socket_path);
 
 	if (fd < 0 || length >= sizeof(address.sun_path))
-		return false;
+		return true;
 	memcpy(address.sun_path, socket_path, length + 1);
-	return connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 && (errno == ENOENT || errno == ECONNREFUSED);
+	/* EAGAIN: so many want to speak to it that they have to queue. */
+	return connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 && errno != EAGAIN;
 }
 
 /* In the child: dies with us, hears no Ctrl-C that is meant for us, and has none of our blocked signals. */

@@ -19,7 +19,7 @@ struct own_keeper {
 	int64_t respawn_at_ns;    /* pid 0: when the next one is started */
 };
 
-/* Does anybody listen on the socket? */
+/* Does nobody listen on the socket? */
 bool own_keeper_is_needed(const char *socket_path);
 
 /* Starts it. It makes the ledger's directory where there is none; its socket answers some time later. ERR_LIMIT when the socket's path

@@ -1,5 +1,8 @@
 #!/usr/bin/python3
-"""test_client.py - the subcommands that speak to a keeper, against one that can lose, cut, delay and refuse (support/fake_keeper.py)."""
+"""test_client.py - submit, wait, cancel, logs -f, events, ps, workers and batch, through a keeper that serves, dies, and is a child.
+
+What a keeper cannot be made to do on demand (a lost reply, one that is cut off) is in test_client_faults.py and test_batch_faults.py.
+"""
 
 import json
 import os
@@ -7,33 +10,41 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from support import harness, scratch  # noqa: E402
-from support.caisson import BIN, need  # noqa: E402
-from support.fake_keeper import FakeKeeper, Fault  # noqa: E402
+from support import harness, proc, scratch, supervisor  # noqa: E402
+from support.caisson import Caisson  # noqa: E402
 from support.harness import equal, holds  # noqa: E402
+from support.server import Server  # noqa: E402
 
 suite = harness.Suite("client")
 
-ABSENT = "run-aaaaaaaaaaaaaaaa"
+KEEPER_KILLS = harness.env_int("CAISSON_TEST_KEEPER_KILLS", 3)
 
 
 class Client:
-    def __init__(self, keeper):
-        self.keeper = keeper
+    """A ledger, a keeper that serves it, and calls to it."""
+
+    def __init__(self, **keywords):
+        self.caisson = Caisson()
+        self.server = Server(self.caisson, **keywords)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.stop()
 
     def command(self, verb, *words):
-        return [need(BIN), verb, "--socket", self.keeper.path, *words]
+        return self.caisson.command(verb, "--socket", self.server.socket, *words)
 
-    def call(self, verb, *words, timeout=60, **keywords):
-        keywords.setdefault("stdin", subprocess.DEVNULL) if "input" not in keywords else None
-        done = subprocess.run(self.command(verb, *words), capture_output=True, timeout=timeout, check=False, **keywords)
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
+    def call(self, verb, *words, **keywords):
+        done = self.caisson.call(verb, "--socket", self.server.socket, *words, **keywords)
+        return done.status, done.stdout.decode(), done.stderr.decode()
 
     def start(self, verb, *words, **keywords):
+        keywords.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.Popen(self.command(verb, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, **keywords)
 
     def submit(self, *words):
@@ -41,281 +52,271 @@ class Client:
         equal((status, err), (0, ""))
         return out.strip()
 
+    def wait_state(self, run, state):
+        harness.wait_until(lambda: self.server.run_state(run)["state"] == state, 20, f"{run} is {state}")
 
-# ------------------------------------------------------------------ submit
 
-@suite.case("submit prints the run's id, and the keeper has the manifest that the options describe")
+def line(*argv, **fields):
+    return json.dumps({"version": "caisson.manifest/v1", "command": {"argv": list(argv)}, **fields})
+
+
+def verified(caisson):
+    """The ledger holds, offline, and nothing of its boundaries is left."""
+    done = caisson.verify()
+    equal(done.status, 0, str(done))
+    supervisor.wait_dead(caisson.boundary_ids(), 10)
+
+
+# ------------------------------------------------------------------ one run
+
+@suite.case("submit --wait exits as caisson run does, for each verdict")
 def _():
-    with FakeKeeper() as keeper:
-        run = Client(keeper).submit("--wall", "3s", "--label", "a=b", "--", "true", "--flag")
-        equal(keeper.runs[run].manifest, {"version": "caisson.manifest/v1", "command": {"argv": ["true", "--flag"]},
-                                          "limits": {"wall_ms": 3000}, "labels": {"a": "b"}})
-
-
-@suite.case("submit sends inputs first, and names them by their digests")
-def _():
-    source = scratch.file("main.c", b"int main;\n")
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        run = client.submit("--input", source + ":/box/main.c", "--stdin", source, "--", "cc")
-        manifest = keeper.runs[run].manifest
-        equal(keeper.objects[manifest["inputs"][0]["digest"]], b"int main;\n")
-        equal(manifest["inputs"][0]["target"], "/box/main.c")
-        equal(keeper.objects[manifest["stdin"]["digest"]], b"int main;\n")
-        holds("source" not in json.dumps(manifest), manifest)
-
-
-@suite.case("submit takes a stream of any length as stdin")
-def _():
-    data = os.urandom(3 << 20)
-    with FakeKeeper() as keeper:
-        status, out, err = Client(keeper).call("submit", "--stdin", "-", "--", "cat", input=data)
-        equal((status, err), (0, ""))
-        holds(keeper.objects[keeper.runs[out.strip()].manifest["stdin"]["digest"]] == data, "the bytes arrived")
-
-
-@suite.case("submit refuses a directory, a FIFO and a file that is not there by name, and nothing is submitted")
-def _():
-    directory = scratch.directory("tree")
-    fifo = os.path.join(directory, "fifo")
-    os.mkfifo(fifo)
-    with FakeKeeper() as keeper:
-        for source, words in ((directory, "is a directory"), (fifo, "is no regular file")):
-            status, out, err = Client(keeper).call("submit", "--input", source + ":/box/x", "--", "true")
-            equal((status, out), (125, ""))
-            holds(f"$.inputs[0].source: {source}" in err and words in err, err)
-        manifest = json.dumps({"version": "caisson.manifest/v1", "command": {"argv": ["x"]},
-                               "inputs": [{"source": "/nowhere/x", "target": "/box/x"}]})
-        status, out, err = Client(keeper).call("submit", "--manifest", "-", input=manifest.encode())
-        equal((status, out), (125, ""))
-        holds("$.inputs[0].source: /nowhere/x: cannot be read" in err, err)
-        equal(keeper.runs, {})
-
-
-@suite.case("a manifest is validated before anything is sent")
-def _():
-    with FakeKeeper() as keeper:
-        status, _out, err = Client(keeper).call("submit", "--manifest", "-", input=b'{"version":"caisson.manifest/v1","command":{"argv":[]}}')
-        equal(status, 125)
-        holds("$.command.argv" in err, err)
-        equal(keeper.requests, [])
-
-
-@suite.case("what only the keeper refuses is told with its path")
-def _():
-    with FakeKeeper() as keeper:
-        status, _out, err = Client(keeper).call("submit", "--label", "refuse=1", "--", "true")
-        equal((status, err), (125, "caisson: submit: $.labels.refuse: is refused by the keeper alone\n"))
-
-
-@suite.case("submit --key: the same manifest is the same run, another is a conflict")
-def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        run = client.submit("--key", "one", "--", "true")
-        equal(client.submit("--key", "one", "--", "true"), run)
-        status, _out, err = client.call("submit", "--key", "one", "--", "false")
-        equal((status, err), (125, "caisson: submit: the key was used for another manifest\n"))
-        equal(len(keeper.runs), 1)
-
-
-@suite.case("a key that could not be a header is refused")
-def _():
-    with FakeKeeper() as keeper:
-        for key in ("a b", "a\r\nX: y", "k" * 129, "kä"):
-            status, _out, err = Client(keeper).call("submit", "--key", key, "--", "true")
-            equal(status, 125)
-            holds("--key: must" in err, err)
-        equal(keeper.requests, [])
-
-
-@suite.case("a reply that is lost after the commit: the run is submitted once, and its id is told")
-def _():
-    with FakeKeeper() as keeper:
-        keeper.faults.append(Fault("POST", "/v1/runs", times=2, lose=True))
-        run = Client(keeper).submit("--", "true")
-        equal((list(keeper.runs), keeper.count("POST", "/v1/runs")), ([run], 3))
-
-
-@suite.case("a reply that is cut off at any of its bytes is asked for again")
-def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        client.submit("--key", "k", "--", "true")
-        reply = len("HTTP/1.1 200 X\r\nContent-Length: 52\r\n\r\n" + json.dumps({"run": ABSENT, "state": "queued"}))
-        for cut in range(reply):
-            keeper.faults.append(Fault("POST", "/v1/runs", cut=cut))
-            client.submit("--key", "k", "--", "true")
-        equal((len(keeper.runs), keeper.count("POST", "/v1/runs")), (1, 1 + 2 * reply))
-
-
-@suite.case("an upload that is lost is sent again from its beginning")
-def _():
-    data = os.urandom(2 << 20)
-    source = scratch.file("data", data)
-    with FakeKeeper() as keeper:
-        keeper.faults.append(Fault("PUT", "/v1/objects", times=2, lose=True))
-        run = Client(keeper).submit("--input", source + ":/box/data", "--", "true")
-        holds(keeper.objects[keeper.runs[run].manifest["inputs"][0]["digest"]] == data, "whole")
-
-
-@suite.case("without a keeper a command fails at once and says where it looked")
-def _():
-    keeper = FakeKeeper()
-    for verb, words in (("submit", ("--", "true")), ("wait", (ABSENT,)), ("ps", ()), ("events", (ABSENT,)), ("logs", ("-f", ABSENT))):
-        status, _out, err = Client(keeper).call(verb, *words, timeout=10)
-        equal((status, err), (125, f"caisson: {verb}: no keeper answers on {keeper.path} (see caisson serve --help)\n"))
-
-
-@suite.case("patience ends: a keeper that goes away for good is told")
-def _():
-    with FakeKeeper() as keeper:
-        run = Client(keeper).submit("--", "forever")
-        waiting = Client(keeper).start("wait", "--patience", "300ms", run)
-        harness.wait_until(lambda: keeper.count("GET", "/v1/runs/"), 10, "it waits")
-        keeper.stop()
-        _out, err = waiting.communicate(timeout=30)
-        equal(waiting.returncode, 125)
-        holds(b"no keeper answers" in err or b"was lost" in err, err)
-
-
-# ------------------------------------------------------------------ wait
-
-@suite.case("wait exits as caisson run would have")
-def _():
-    cases = ((("true",), 0), (("exit", "7"), 7), (("signal", "SIGKILL"), 137), (("signal", "SIGRTMIN+3"), 165), (("exec", "ENOENT"), 127),
-             (("exec", "EACCES"), 126), (("timeout",), 124), (("memory",), 137), (("provisional",), 125),
-             (("quarantined",), 125))
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
+    cases = ((("true",), 0), (("sh", "-c", "exit 7"), 7), (("/nowhere",), 127), (("/etc/passwd",), 126), (("sh", "-c", "kill -9 $$"), 137),
+             (("sh", "-c", "kill -TERM $$"), 143))
+    with Client() as client:
         for argv, expected in cases:
-            status, out, err = client.call("wait", client.submit("--", *argv))
-            equal((status, out), (expected, ""), argv)
-            equal(bool(err), argv != ("true",), err)
+            status, _out, err = client.call("submit", "--wait", "--", *argv)
+            equal((status, bool(err)), (expected, expected != 0), f"{argv}: {err}")
+            local = client.caisson.run_plain(*argv)
+            equal((status, err.rsplit(" (", 1)[0]), (local.status, local.stderr.decode().rsplit(" (", 1)[0]), "as caisson run")
+        equal(client.call("submit", "--wait", "--wall", "500ms", "--quiet", "--", "sleep", "60")[0], 124)
+        status, out, err = client.call("submit", "--wait", "--json", "--", "sh", "-c", "exit 3")
+        equal((status, json.loads(out)["exit_code"]), (3, 3))
+        verified(client.caisson)
 
 
-@suite.case("wait --json prints exactly the receipt; a provisional result is told as one")
+@suite.case("inputs and standard input reach the program as they are")
 def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        run = client.submit("--", "exit", "3")
-        status, out, _err = client.call("wait", "--json", run)
-        equal((status, json.loads(out), out.count("\n")), (3, keeper.runs[run].receipt(), 1))
-        run = client.submit("--", "provisional")
-        status, out, err = client.call("wait", "--json", "--quiet", run)
-        equal((status, err), (125, ""))
-        equal(json.loads(out)["provisional_result"]["verdict"], "succeeded")
-
-
-@suite.case("wait outlives a restart of the keeper")
-def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        waiting = client.start("wait", client.submit("--", "sleep", "1"))
-        harness.wait_until(lambda: keeper.count("GET", "/v1/runs/"), 10, "it waits")
-        keeper.restart(0.3)
-        _out, err = waiting.communicate(timeout=30)
-        equal((waiting.returncode, err), (0, b""))
-
-
-@suite.case("INT ends the waiting, and nothing else")
-def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        run = client.submit("--", "forever")
-        waiting = client.start("wait", run)
-        harness.wait_until(lambda: keeper.count("GET", "/v1/runs/"), 10, "it waits")
-        waiting.send_signal(signal.SIGINT)
-        waiting.communicate(timeout=10)
-        equal((waiting.returncode, keeper.runs[run].cancelled, keeper.count("POST", f"/v1/runs/{run}")), (-signal.SIGINT, False, 0))
-
-
-@suite.case("submit --wait says both; \"latest\" is the newest run")
-def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        status, out, err = client.call("submit", "--wait", "--", "exit", "4")
-        run = out.strip()
-        equal((status, err), (4, f"caisson: failed: exit_code: exit code 4 ({run})\n"))
-        status, out, err = client.call("wait", "--json", "latest")
-        equal((status, json.loads(out)["run"]), (4, run))
-
-
-# ------------------------------------------------------------------ the others
-
-@suite.case("cancel cancels; of a sealed run it says that nothing changes")
-def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        run = client.submit("--", "forever")
-        equal(client.call("cancel", run), (0, f"{run} is being cancelled\n", ""))
-        equal(client.call("wait", "--quiet", run), (125, "", ""))
-        status, out, _err = client.call("cancel", "--json", run)
-        equal((status, json.loads(out)), (1, {"run": run, "sealed": True}))
-
-
-@suite.case("a run that is not there, and a name that is none, are told")
-def _():
-    with FakeKeeper() as keeper:
-        for verb in ("wait", "cancel", "events"):
-            status, _out, err = Client(keeper).call(verb, ABSENT)
-            equal((status, err), (125, f"caisson: {verb}: there is no run {ABSENT}\n"))
-            status, _out, err = Client(keeper).call(verb, "../runs")
-            holds(status == 125 and "is not the whole id of a run" in err, err)
-
-
-@suite.case("logs -f: each stream to its own, over lost and cut replies, byte for byte")
-def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        run = client.submit("--", "sleep", "0.3")
-        keeper.faults.extend([Fault("GET", f"/v1/runs/{run}/logs", after=2, lose=True), Fault("GET", f"/v1/runs/{run}/logs", after=3, cut=85)])
-        equal(client.call("logs", "-f", run), (0, f"output of {run}\n", "errors\n"))
-        equal(client.call("logs", "--follow", "--stderr", run), (0, "errors\n", ""))
-
-
-@suite.case("events -f: every record once, over a lost connection, until the seal")
-def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        run = client.submit("--", "sleep", "0.3")
-        keeper.faults.append(Fault("GET", f"/v1/runs/{run}/events", times=3, cut=1))
-        status, out, err = client.call("events", "-f", "--json", run)
+    data = os.urandom(300000)
+    source = scratch.file("blob", data)
+    with Client() as client:
+        status, out, err = client.call("submit", "--wait", "--input", source + ":/box/blob", "--stdin", "-", "--", "sh", "-c",
+                                       "cat blob && cat", data=data[::-1])
         equal((status, err), (0, ""))
-        equal([(line["id"], line["event"]) for line in map(json.loads, out.splitlines())],
-              [("1-1", "admitted"), ("1-2", "launched"), ("1-3", "exited"), ("1-4", "sealed")])
+        done = client.caisson.call("logs", "--stdout", out.strip())
+        holds(done.stdout == data + data[::-1], f"{len(done.stdout)} bytes")
 
 
-@suite.case("events without -f: what there is by now")
+@suite.case("logs -f shows what is written as it is written, and every byte of it")
 def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        status, out, err = client.call("events", client.submit("--", "forever"))
-        equal((status, err, [row.split() for row in out.splitlines()]),
-              (0, "", [["1-1", "admitted", "seq=1", 'kind="admitted"'], ["1-2", "launched", "seq=2", 'kind="launched"']]))
+    script = "i=0; while [ $i -lt 40 ]; do echo line $i; echo error $i >&2; i=$((i+1)); sleep 0.02; done; head -c 200000 /dev/zero"
+    with Client() as client:
+        run = client.submit("--", "sh", "-c", script)
+        follower = client.start("logs", "-f", run)
+        first = follower.stdout.readline()
+        equal(client.server.run_state(run)["receipt"], None, "it is still going on")
+        out, err = follower.communicate(timeout=60)
+        equal(follower.returncode, 0)
+        lines = "".join(f"line {n}\n" for n in range(40)).encode()
+        holds(first + out == lines + b"\0" * 200000, (first + out)[:200])
+        equal(err, lines.replace(b"line", b"error"))
+        equal(client.call("logs", "-f", "--stderr", run)[1].encode(), err, "the same of a run that is over")
 
 
-@suite.case("workers lists them, with the reason of a quarantine")
+@suite.case("events -f tells each record once, to the seal; without -f what there is")
 def _():
-    with FakeKeeper() as keeper:
-        status, out, _err = Client(keeper).call("workers")
-        equal(status, 0)
-        holds("busy" in out and "not verified empty" in out and len(out.splitlines()) == 2, out)
-        equal(len(json.loads(Client(keeper).call("workers", "--json")[1])), 2)
+    with Client() as client:
+        run = client.submit("--", "sleep", "1")
+        follower = client.start("events", "-f", "--json", run)
+        client.wait_state(run, "running")
+        status, out, _err = client.call("events", run)
+        holds(status == 0 and " launched " in out and " sealed " not in out, out)
+        out, err = follower.communicate(timeout=60)
+        events = [json.loads(row) for row in out.splitlines()]
+        equal((follower.returncode, err, events[-1]["event"]), (0, b"", "sealed"))
+        equal([event["id"] for event in events], [f"1-{number}" for number in range(1, len(events) + 1)])
 
 
-@suite.case("ps lists what is not sealed, over all pages")
+@suite.case("cancel, ps and workers: what runs is shown, and ends")
 def _():
-    with FakeKeeper() as keeper:
-        client = Client(keeper)
-        oldest = client.submit("--", "forever")
-        for number in range(450):
-            keeper.submit({"version": "caisson.manifest/v1", "command": {"argv": ["true"]}}, str(number))
-        newest = client.submit("--", "forever")
-        status, out, _err = client.call("ps")
-        equal((status, [line.split()[0] for line in out.splitlines()]), (0, [newest, oldest]))
-        equal(keeper.count("GET", "/v1/runs?"), 3)
+    with Client(workers=1) as client:
+        first, second = client.submit("--", "sleep", "60"), client.submit("--", "sleep", "60")
+        client.wait_state(first, "running")
+        listed = json.loads(client.call("ps", "--json")[1])
+        equal([run["run"] for run in listed], [second, first])
+        workers = json.loads(client.call("workers", "--json")[1])
+        equal([(worker["state"], worker["run"]) for worker in workers], [("busy", first)])
+        for run in (first, second):
+            equal(client.call("cancel", run), (0, f"{run} is being cancelled\n", ""))
+            status, _out, err = client.call("wait", run)
+            holds(status == 125 and err.startswith("caisson: cancelled: "), err)
+        status, out, _err = client.call("cancel", first)
+        holds(status == 1 and "changes nothing" in out, out)
+        equal(client.call("ps"), (0, "", ""))
+        verified(client.caisson)
+
+
+@suite.case("a keeper killed with -9 and started again: who waits, follows or listens hears the end")
+def _():
+    with Client() as client:
+        run = client.submit("--wall", "60s", "--", "sh", "-c", "echo begun; sleep 50")
+        client.wait_state(run, "running")
+        waiting = [client.start("wait", "--json", run), client.start("logs", "-f", run), client.start("events", "-f", "--json", run)]
+        equal(waiting[1].stdout.readline(), b"begun\n")
+        equal(json.loads(waiting[2].stdout.readline())["event"], "accepted")
+        client.server.stop(signal.SIGKILL)
+        client.server.start()
+        results = [process.communicate(timeout=60) for process in waiting]
+        equal([process.returncode for process in waiting], [125, 0, 0], str(results))
+        equal(json.loads(results[0][0])["verdict"], "interrupted")
+        equal(json.loads(results[2][0].splitlines()[-1])["event"], "sealed")
+        verified(client.caisson)
+
+
+# ------------------------------------------------------------------ batches
+
+def mixed(count):
+    """Lines, and the verdict that each must have."""
+    kinds = [(("true",), {}, "succeeded"), (("sh", "-c", "exit 3"), {}, "failed"), (("sh", "-c", "kill -SEGV $$"), {}, "signaled"),
+             (("sleep", "60"), {"limits": {"wall_ms": 100}}, "timed_out"), (("sh", "-c", "echo $0", "x"), {}, "succeeded"),
+             (("head", "-c", "9000", "/dev/zero"), {"limits": {"stdout_bytes": 1000}}, "limit_exceeded")]
+    chosen = [kinds[n % len(kinds)] for n in range(count)]
+    return [line(*argv, labels={"n": str(n)}, **fields) for n, (argv, fields, _) in enumerate(chosen, 1)], [verdict for _, _, verdict in chosen]
+
+
+@suite.case("a batch: a receipt for each line, in their order, and each is in the ledger once")
+def _():
+    lines, verdicts = mixed(60)
+    with Client() as client:
+        status, out, err = client.call("batch", "-", data="\n".join(lines).encode())
+        results = [json.loads(row) for row in out.splitlines()]
+        equal((status, err), (0, ""))
+        equal([result["receipt"]["verdict"] for result in results], verdicts)
+        equal(client.caisson.show(results[5]["run"]), results[5]["receipt"])
+        equal(len(client.caisson.rows("SELECT run_id FROM run")), 60)
+        equal(client.call("batch", "--in-flight", "2", "--unordered", "-", data=(line("true") + "\n").encode())[0], 0)
+        verified(client.caisson)
+
+
+@suite.case("the same batch again, under the same key, is the same runs")
+def _():
+    text = "\n".join([line("true"), line("sh", "-c", "exit 3")]).encode()
+    with Client() as client:
+        first = client.call("batch", "--key", "nightly", "-", data=text)
+        equal(client.call("batch", "--key", "nightly", "-", data=text), first)
+        status, out, _err = client.call("batch", "--key", "nightly", "-", data=line("false").encode())
+        equal((status, json.loads(out)["error"]["code"]), (1, "conflict"))
+        equal(len(client.caisson.rows("SELECT run_id FROM run")), 2)
+
+
+@suite.case("a batch while the keeper is killed with -9, again and again: one receipt for each line", timeout=170)
+def _():
+    count = 40 * (KEEPER_KILLS + 1)
+    with Client() as client:
+        process = client.start("batch", "-", stdin=subprocess.PIPE)
+        rows = []
+        reader = threading.Thread(target=lambda: rows.extend(process.stdout))
+        feeder = threading.Thread(target=lambda: (process.stdin.write(("\n".join(mixed(count)[0])).encode()), process.stdin.close()))
+        reader.start()
+        feeder.start()
+        for number in range(1, KEEPER_KILLS + 1):
+            harness.wait_until(lambda: len(rows) >= 30 * number, 120, "it goes on")  # pylint: disable=cell-var-from-loop
+            client.server.stop(signal.SIGKILL)
+            client.server.start()
+        feeder.join()
+        reader.join()
+        results = [json.loads(row) for row in rows]
+        equal((process.wait(60), process.stderr.read()), (0, b""))
+        equal([result["line"] for result in results], list(range(1, count + 1)))
+        expected = mixed(count)[1]
+        wrong = [(result["line"], result["receipt"]["verdict"]) for result, verdict in zip(results, expected)
+                 if result["receipt"]["verdict"] not in (verdict, "interrupted")]
+        equal(wrong, [])
+        equal(len(client.caisson.rows("SELECT run_id FROM run")), count, "one run for each line")
+        holds(sum(result["receipt"]["verdict"] == "interrupted" for result in results) <= 4 * KEEPER_KILLS, "only what ran was interrupted")
+        verified(client.caisson)
+
+
+# ------------------------------------------------------------------ a keeper of its own
+
+def keepers(caisson):
+    """Processes that serve this ledger: the keeper, its nursery, its workers."""
+    return [pid for pid in proc.pids() if b"\0serve\0--ledger\0" + caisson.ledger.encode() + b"\0" in _argv(pid)]
+
+
+def _argv(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def nothing_left(caisson):
+    equal(keepers(caisson), [])
+    equal([name for name in os.listdir(caisson.ledger) if name.endswith(".sock")], [])
+    verified(caisson)
+
+
+@suite.case("without a keeper a batch is one itself, and leaves nothing but the ledger")
+def _():
+    lines, verdicts = mixed(12)
+    caisson = Caisson()
+    done = caisson.call("batch", scratch.file("jobs.jsonl", "\n".join(lines)))
+    equal((done.status, done.stderr), (0, b""))
+    equal([json.loads(row)["receipt"]["verdict"] for row in done.stdout.splitlines()], verdicts)
+    nothing_left(caisson)
+
+
+@suite.case("its own keeper is killed with -9: it starts another one, and every line has its receipt")
+def _():
+    caisson = Caisson()
+    path = scratch.file("jobs.jsonl", "\n".join(mixed(60)[0]))
+    process = subprocess.Popen(caisson.command("batch", "--unordered", path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    rows = [process.stdout.readline()]
+    (keeper,) = proc.children(process.pid)
+    os.kill(keeper, signal.SIGKILL)
+    rows.extend(process.stdout)
+    equal((process.wait(60), process.stderr.read()), (0, b""))
+    equal(sorted(json.loads(row)["line"] for row in rows), list(range(1, 61)))
+    holds(all("receipt" in json.loads(row) for row in rows), "each has a receipt")
+    process.stdout.close()
+    process.stderr.close()
+    nothing_left(caisson)
+
+
+@suite.case("INT to a batch with a keeper of its own cancels what runs, and everything ends")
+def _():
+    caisson = Caisson()
+    path = scratch.file("jobs.jsonl", "\n".join([line("sleep", "50", limits={"wall_ms": 60000})] * 20))
+    process = subprocess.Popen(caisson.command("batch", "--in-flight", "6", path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, start_new_session=True)
+    harness.wait_until(lambda: [row for row in caisson.attempts() if row["state"] == "running"], 30, "something runs")
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, _err = process.communicate(timeout=60)
+    results = [json.loads(row) for row in out.splitlines()]
+    equal((process.returncode, len(results)), (130, 6))
+    equal({result["receipt"]["verdict"] for result in results if "receipt" in result}, {"cancelled"})
+    nothing_left(caisson)
+
+
+@suite.case("a batch killed with -9 takes its keeper with it")
+def _():
+    caisson = Caisson()
+    path = scratch.file("jobs.jsonl", line("sleep", "50", limits={"wall_ms": 60000}))
+    process = subprocess.Popen(caisson.command("batch", path), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    harness.wait_until(lambda: [row for row in caisson.attempts() if row["state"] == "running"], 30, "something runs")
+    (keeper,) = proc.children(process.pid)
+    process.kill()
+    process.wait()
+    holds(proc.Process(keeper).state != "Z", "it drains: what runs may end")
+    os.kill(keeper, signal.SIGTERM)  # unless somebody insists
+    harness.wait_until(lambda: not keepers(caisson), 30, "the keeper ends")
+    verified(caisson)
+
+
+@suite.case("a keeper of its own that cannot start: its last words, and an error for each line that was begun")
+def _():
+    caisson = Caisson(ledger=scratch.file("not-a-directory", b""))
+    done = caisson.call("batch", "-", data=(line("true") + "\n").encode())
+    equal(done.status, 125)
+    holds(b"the keeper that was started" in done.stderr and b"ended with status 125: caisson: serve: " in done.stderr, done.stderr)
+    result = json.loads(done.stdout)
+    equal((result["line"], result["error"]["code"]), (1, "lost"))
 
 
 if __name__ == "__main__":
+    proc.become_subreaper()
     sys.exit(suite.main())

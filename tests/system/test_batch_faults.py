@@ -1,5 +1,8 @@
 #!/usr/bin/python3
-"""test_batch.py - `caisson batch`: one result for each line, whatever is wrong with the line, the keeper, or whoever reads."""
+"""test_batch_faults.py - `caisson batch`: one result for each line, whatever is wrong with the line, the keeper, or whoever reads.
+
+Against a keeper that can lose, cut, delay and refuse (support/fake_keeper.py).
+"""
 
 import json
 import os
@@ -18,7 +21,7 @@ from support.fake_keeper import FakeKeeper, Fault  # noqa: E402
 from support.harness import equal, holds  # noqa: E402
 from support.terminal import Terminal  # noqa: E402
 
-suite = harness.Suite("batch")
+suite = harness.Suite("batch-faults")
 
 
 def line(*argv, **fields):
