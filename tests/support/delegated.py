@@ -57,6 +57,10 @@ def own_unified_group():
     return None
 
 
+def move_to(group):
+    _write(os.path.join(group, "cgroup.procs"), "0")
+
+
 class User:
     """uid: numbers that nobody else on this machine has. ranges: does he have subordinate ids?"""
 
@@ -103,7 +107,7 @@ class User:
             if unified:
                 os.mkdir(os.path.join(group, LEAF))
                 self.came_from = os.path.join(mount, own_unified_group().lstrip("/"), "cgroup.procs")
-                _write(os.path.join(group, LEAF, "cgroup.procs"), "0")
+                move_to(os.path.join(group, LEAF))
 
     def program(self, binary):
         """The same program where he may read it, with guest init beside it."""

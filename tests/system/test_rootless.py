@@ -113,6 +113,26 @@ def _():
     holds(f"is not within {group_of(user.parent)}" in done.stderr, done.stderr)
 
 
+@suite.case("root in a unit that was delegated in the unified hierarchy alone goes on in /caisson, where every limit can be set")
+def _():
+    marked = f"caisson-marked-{os.getpid()}"
+    os.mkdir(group_of(marked))
+    os.setxattr(group_of(marked), "user.delegate", b"1")
+    come_from = delegated.own_unified_group().lstrip("/")
+    delegated.move_to(group_of(marked))
+    try:
+        run = Supervisor.start(Caisson(), "sleep", "60")
+        groups = {line.split(":")[1]: line.split(":")[2] for line in proc.Process(run.wait_guest("sleep")[0]).cgroup.splitlines()}
+        run.stop()
+    finally:
+        delegated.move_to(group_of(come_from))
+        for name in (marked + "/callers", marked):
+            if os.path.isdir(group_of(name)):
+                os.rmdir(group_of(name))
+    place = f"/{marked}/" if "memory" not in ",".join(groups) else "/caisson/"
+    equal([group for name, group in groups.items() if name in ("", "memory", "pids") and not group.startswith(place)], [])
+
+
 # ---- as himself: the case above delegated a group, in which we are from now on ----
 
 VERDICTS = (
@@ -251,13 +271,18 @@ def _():
     done = caisson.run_plain("true")
     equal(done.status, 125, str(done))
     holds(f"belongs to uid 0, not to uid {UID}" in done.stderr.decode(), str(done))
+    caisson = Caisson(user=user)
+    done = subprocess.run(user.command(caisson.binary, "run", "--", "true"), env=caisson.environment(), capture_output=True, text=True,
+                          check=False)
+    place = os.lstat(user.path(".local/state/caisson"))
+    equal((done.returncode, place.st_uid, oct(place.st_mode & 0o7777)), (0, UID, "0o700"), done.stderr)
     give_range(RANGE)
     theirs = user.directory("theirs")
     os.mkdir(theirs + "/caisson", 0o777)
     done = Caisson(user=user).run_plain("true", env={"XDG_RUNTIME_DIR": theirs})
     give_range("")
     equal(done.status, 125, str(done))
-    holds("theirs" in done.stderr.decode() and "must be ours and closed to others" in done.stderr.decode(), str(done))
+    holds(theirs in done.stderr.decode() and "must be ours and closed to others" in done.stderr.decode(), str(done))
 
 
 # ---- with a range ----

@@ -244,6 +244,21 @@ static bool is_sane(const char *parent)
 	return parent[0] != '\0' && parent[0] != '/' && !strstr(parent, "..") && strlen(parent) < PLACE_PARENT_MAX;
 }
 
+/* Below our own group, if it was delegated, and as root if every hierarchy has such a group: a service manager delegates one alone. */
+static bool find_own_place(const struct host *host, const char *own, struct place *place)
+{
+	struct hierarchy list[CONTROLLER_COUNT + 1];
+	int count = list_hierarchies(host, list);
+	memcpy(place->parent, own, sizeof(place->parent));
+	if (!find_delegated(list[0].mount, place->parent))
+		return false;
+	for (int i = 0; i < count && geteuid() == 0; i++)
+		if (list[i].always && !writable(list[i].mount, place->parent, "."))
+			return false;
+	place->inhabited = true;
+	return true;
+}
+
 int place_find(const struct host *host, const char *given, pid_t caller, struct place *ret, struct err *err)
 {
 	struct hierarchy list[CONTROLLER_COUNT + 1];
@@ -252,20 +267,15 @@ int place_find(const struct host *host, const char *given, pid_t caller, struct 
 	bool shown = list_hierarchies(host, list) > 0 && find_own(&list[0], own);
 	if (given && !is_sane(given))
 		return err_set(err, ERR_INVALID, "cgroup parent %s: must be a relative path without ..", given);
-	if (shown)
-		memcpy(place.parent, own, sizeof(place.parent));
-	if (given)
+	if (given) {
 		snprintf(place.parent, sizeof(place.parent), "%s", given);
-	else if (shown && find_delegated(list[0].mount, place.parent))
-		place.inhabited = true;
-	else if (geteuid() == 0)
-		snprintf(place.parent, sizeof(place.parent), DEFAULT_PARENT);
-	else {
+		place.inhabited = shown && strcmp(own, given) == 0;
+	} else if (!shown || !find_own_place(host, own, &place)) {
 		snprintf(reason, sizeof(reason), "/%s, where this process is, belongs to somebody else", shown ? own : "…");
-		return refuse(host, caller, reason, err);
+		if (geteuid() != 0)
+			return refuse(host, caller, reason, err);
+		place = (struct place){.parent = DEFAULT_PARENT};
 	}
-	if (shown && strcmp(own, place.parent) == 0)
-		place.inhabited = true;
 	int rc = geteuid() == 0 ? 0 : check(host, shown ? own : NULL, caller, place.parent, err);
 	if (rc == 0)
 		*ret = place;
