@@ -32,8 +32,8 @@ POLLERS = 100
 
 def dial(server):
     client = socket.socket(socket.AF_UNIX)
+    client.connect(server.socket)  # without a timeout it waits when the backlog is full
     client.settimeout(patience(60))
-    client.connect(server.socket)
     return client
 
 

@@ -18,7 +18,7 @@ enum {
 	API_CONNECTIONS_OF_UID_MAX = 2048, /* of one user; root and the keeper's own may have all */
 	API_THREADS = 8,
 	API_UPLOADS_MAX = 4,               /* objects that are being sent at a time */
-	API_BACKLOG = 512,
+	API_BACKLOG = API_CONNECTIONS_MAX, /* as many may come at once as may be here */
 };
 
 struct api_options {
