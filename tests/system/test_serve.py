@@ -173,6 +173,24 @@ def _():
     nothing_is_left(caisson, watch)
 
 
+@suite.case("a thousand runs that wait cost the keeper little memory, and one more than may wait is refused")
+def _():
+    caisson = Caisson()
+    with Server(caisson, "--queue", "1000", workers=1) as server:
+        blocking = server.submit("sleep", "60", limits={"wall_ms": 60000}, cancel={"grace_ms": 0})
+        wait_running(server, blocking)
+        for _ in range(1000):
+            server.submit("true")
+        refused = server.request("POST", "/v1/runs", {"version": "caisson.manifest/v1", "command": {"argv": ["true"]}})
+        is_in(refused.status, (429, 503), refused)
+        equal(refused.json["error"]["code"], "queue_full")
+        kib = int(proc.read(f"/proc/{server.popen.pid}/status").split("VmRSS:")[1].split()[0])
+        holds(kib < 64 * 1024, f"{kib} KiB resident with 1,000 runs waiting")
+        print(f"# {kib} KiB resident with 1,000 runs waiting")
+        server.request("POST", f"/v1/runs/{blocking}/cancel", {})
+        equal(verdict_word(server.wait(blocking), 0), "CANCELLED")
+
+
 @suite.case("a boundary that cannot be emptied: provisional result, quarantine; the others go on; recovered, it is back")
 def _():
     caisson = Caisson(FAULT_BIN)
