@@ -17,7 +17,7 @@ static void try_request(const char *text, size_t size)
 	HOLDS(request.kind >= 0 && request.kind < REQUEST_COUNT);
 	HOLDS(request_encode(&request, &written, NULL) == 0);
 	HOLDS(request_decode(written.data, written.len, &again, NULL) == 0);
-	HOLDS(again.kind == request.kind && again.deadline_ns == request.deadline_ns);
+	HOLDS(again.kind == request.kind && again.deadline_ns == request.deadline_ns && again.go_on == request.go_on);
 	HOLDS(memcmp(&again.identity, &request.identity, sizeof again.identity) == 0);
 }
 
