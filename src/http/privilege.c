@@ -74,7 +74,9 @@ static int set_limits(struct err *err)
 		{RLIMIT_NPROC, 0},
 		{RLIMIT_CORE, 0},
 		{RLIMIT_FSIZE, WIRE_OBJECT_MAX},
+#ifndef CAISSON_SANITIZED
 		{RLIMIT_DATA, (rlim_t)DATA_MAX_MB << 20},
+#endif
 		{RLIMIT_MEMLOCK, 0},
 		{RLIMIT_MSGQUEUE, 0},
 	};

@@ -26,6 +26,7 @@ struct feed {
 	struct ledger_run_state state;
 	struct event events[FEED_EVENTS_MAX];
 	size_t count;
+	int64_t last_at_ms; /* of the last record: of a sealed run the moment of its seal */
 	struct buf text;
 };
 
@@ -95,6 +96,7 @@ static int take_record(void *context, const struct ledger_record *record, const 
 	struct reading *reading = context;
 	(void)digest;
 	const struct event event = {.attempt = reading->attempt, .seq = record->seq};
+	reading->feed->last_at_ms = record->at_ms;
 	return add_event(reading->feed, event, record->kind, public_record(record), reading->err);
 }
 
@@ -107,14 +109,16 @@ static int take_attempt(void *context, const struct ledger_attempt *attempt)
 	return 0;
 }
 
-/* The seal has no record of its own: it comes behind the last one. */
+/* The seal has no record of its own: it comes behind the last one, which was written with it. */
 static int add_seal(struct feed *feed, struct err *err)
 {
 	struct event event = {.attempt = 1};
 	if (feed->count > 0)
 		event = feed->events[feed->count - 1];
 	event.seq++;
-	json_t *data = json_pack("{s:s, s:s, s:s}", "run", feed->run_id, "verdict", feed->state.verdict, "reason", feed->state.reason);
+	char at[CLOCK_TEXT_SIZE];
+	json_t *data = json_pack("{s:s, s:s, s:s, s:s}", "at", clock_format(feed->last_at_ms, at), "run", feed->run_id, "verdict",
+	                         feed->state.verdict, "reason", feed->state.reason);
 	return add_event(feed, event, "sealed", data, err);
 }
 
@@ -138,6 +142,7 @@ static int read_feed(struct api *api, const char *run_id, struct feed **ret, str
 		return err_set(err, ERR_NO_MEMORY, "out of memory for events");
 	feed->users = 1;
 	feed->count = 0;
+	feed->last_at_ms = 0;
 	feed->text = BUF_INIT(FEED_TEXT_MAX);
 	memcpy(feed->run_id, run_id, strlen(run_id) + 1);
 	feed->changes = schedule_changes(api, run_id);

@@ -149,7 +149,7 @@ static void events_come_in_order_end_with_the_seal_and_say_nothing_private(void 
 	pthread_join(thread, NULL);
 
 	static const char *const order[] = {"text/event-stream", "id: 1-1\nevent: accepted\n", "id: 1-2\nevent: prepared\n",
-		"id: 1-3\nevent: launch_intent\n", "event: rows\n", "event: sealed\ndata: {", "\r\n0\r\n"};
+		"id: 1-3\nevent: launch_intent\n", "event: rows\n", "event: sealed\ndata: {\"at\":\"20", "\r\n0\r\n"};
 	const char *at = waiter.answer;
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		const char *found = strstr(at, order[i]);
