@@ -71,21 +71,33 @@ static void delay(const struct fault *fault)
 		continue;
 }
 
-/* Says in the file CAISSON_FAULT_MARK, if there is one, that it comes to pass now: a test that never met its point has shown nothing. */
-static void mark(const struct fault *fault)
+/* Makes the file CAISSON_FAULT_MARK, if one is named, and says who met it; false when another process was before. */
+static bool mark(const struct fault *fault)
 {
 	const char *path = getenv("CAISSON_FAULT_MARK");
-	int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
 
-	if (fd < 0)
-		return;
-	dprintf(fd, "%d %.*s\n", getpid(), (int)fault->name_length, fault->name);
-	close(fd);
+	if (path && fd < 0)
+		return false;
+	if (path) {
+		dprintf(fd, "%d %.*s\n", getpid(), (int)fault->name_length, fault->name);
+		close(fd);
+	}
+	return true;
+}
+
+/* Not before the file CAISSON_FAULT_GATE is there: what a program does to get ready shall not count. */
+static bool gate_open(void)
+{
+	const char *path = getenv("CAISSON_FAULT_GATE");
+
+	return !path || access(path, F_OK) == 0;
 }
 
 static int act(const struct fault *fault)
 {
-	mark(fault);
+	if (!mark(fault))
+		return 0;
 	if (action_is(fault, "kill"))
 		kill(getpid(), SIGKILL);
 	else if (action_is(fault, "stop"))
@@ -106,7 +118,9 @@ int fault_hit(const char *name)
 	const char *entry = getenv("CAISSON_FAULT");
 	int result = 0;
 
-	for (size_t i = 0; entry && *entry != '\0'; i++) {
+	if (!entry || !gate_open())
+		return 0;
+	for (size_t i = 0; *entry != '\0'; i++) {
 		size_t length = strcspn(entry, ",");
 		struct fault fault = parse(entry, length);
 		if (i == FAULTS_MAX)

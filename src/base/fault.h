@@ -1,7 +1,8 @@
 /* fault.h - numbered places where a test may make the program die, stop or fail; compiled in with -Dfault_points=true only.
  *
  * CAISSON_FAULT="NAME:kill|stop|eio|enospc|delay_MS[,…]" arms them, each at its first passage ("NAME@3:kill" at its third); CAISSON_FAULT_MARK
- * names a file that is told when one comes to pass. In a production build fault_hit() is 0 and the names are not in the program: use
+ * names a file that is made when one comes to pass, once: not again in the process that takes up from a dead one. CAISSON_FAULT_GATE names
+ * one before whose being nothing counts. In a production build fault_hit() is 0 and the names are not in the program: use
  * the macro, never a string of one's own. */
 #pragma once
 

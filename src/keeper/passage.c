@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "capture/capture.h"
 #include "keeper/server_internal.h"
 
@@ -57,7 +58,10 @@ int passage_claim(struct server *server, struct passage *passage, struct err *er
 	ATTEMPT_RECORDS_AUTO struct attempt_records records;
 	int result = attempt_records(&passage->attempt, &records, err);
 	if (result == 0)
+		result = FAULT_ERR("serve.claiming", err);
+	if (result == 0)
 		result = ledger->ops->claim(ledger, &passage->attempt.row, records.list, records.count, err);
+	(void)FAULT("serve.claimed");
 	passage->claimed = result == 0;
 	return result;
 }

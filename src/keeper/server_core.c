@@ -6,6 +6,7 @@
 
 #include "artifact/store.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "keeper/host.h"
 #include "keeper/seal.h"
@@ -39,7 +40,10 @@ static int record(struct server *server, const struct api_submission *submission
 	int result = manifest_labels(manifest, &labels, err);
 	run.labels = labels.data;
 	if (result == 0)
+		result = FAULT_ERR("serve.submitting", err);
+	if (result == 0)
 		result = ledger->ops->submit(ledger, &run, submission->idempotency_key, server->options.queue_max, &ret->existing, err);
+	(void)FAULT("serve.submitted");
 	if (result == 0)
 		memcpy(ret->run_id, run.run_id, sizeof(ret->run_id));
 	return result;

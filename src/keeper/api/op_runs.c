@@ -183,6 +183,12 @@ static int handle_run(struct call *call, struct err *err)
 	if (result)
 		return result;
 	fill_live(call, &state, &live, &name);
+	if (strcmp(name, "quarantined") == 0) { /* its recovery may have ended since the state was read: then it is over in another way */
+		result = access_run(call, &state, err);
+		if (result)
+			return result;
+		fill_live(call, &state, &live, &name);
+	}
 	bool ended = state.sealed || strcmp(name, "quarantined") == 0;
 	return ended || over ? reply_view(call, &state, &live, name, err) : CALL_PARK;
 }
