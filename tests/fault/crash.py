@@ -26,7 +26,7 @@ def main():
     proc.become_subreaper()
     totals = matrix.Totals()
     for mode_name in options.mode or matrix.MODES:
-        for point in points.POINTS:
+        for point in points.of_mode(mode_name):
             if options.point and not any(word in point.name for word in options.point):
                 continue
             mode = matrix.MODES[mode_name]()

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 from support import caisson as product
-from support import harness, proc, scratch, supervisor
+from support import harness, proc, scratch, server, supervisor
 from support.invariants import Watch
 
 from fault import points
@@ -56,7 +56,7 @@ def program(name, nonce, endless):
 
 
 class Run:
-    """`caisson run`: the keeper is the process that was started."""
+    """`caisson run`: the keeper is the process that was started, and who killed it recovers."""
 
     name = "run"
 
@@ -68,12 +68,86 @@ class Run:
         return supervisor.Supervisor.start(self.caisson, *guest.argv, options=guest.options, env=fault, stdout=subprocess.DEVNULL,
                                            stderr=subprocess.DEVNULL)
 
-    def recover(self):
-        done = self.caisson.recover()
-        return [] if done.status == 0 else [f"recover: {done}"]
+    def cancel(self, run):
+        os.kill(run.keeper, signal.SIGINT)
+
+    def end(self, run, keeper_died):
+        """Waits until the caller has his answer. keeper_died: called when it did, before anybody takes its place."""
+        run.reap(ENDS_S)
+        keeper_died()
 
 
-MODES = {"run": Run}
+class Served:
+    """A run that was submitted to `caisson serve`, and whose caller waits."""
+
+    def __init__(self, caisson, guest, fault):
+        self.caisson, self.boundaries_before = caisson, caisson.boundary_ids()
+        gate = os.path.join(scratch.directory("gate"), "open")
+        self.server = server.Server(caisson, "--drain", "5s", env={**fault, "CAISSON_FAULT_GATE": gate}, workers=1)
+        try:
+            harness.wait_until(lambda: self.server.worker_states()[0]["state"] == "available", FIRES_S, "the worker is verified")
+        except AssertionError as error:
+            self.server.popen.kill()
+            raise AssertionError(f"{error}: {self.server.log}") from error
+        self.first_keeper = self.server.popen
+        with open(gate, "w", encoding="ascii"):
+            pass
+        words = caisson.command("submit", "--socket", self.server.socket, "--wait", "--quiet", "--key", os.urandom(6).hex(), *guest.options,
+                                "--", *guest.argv)
+        self.popen = subprocess.Popen(words, env=caisson.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL)
+
+    @property
+    def keeper(self):
+        return self.server.popen.pid
+
+    def boundaries(self):
+        return self.caisson.boundary_ids() - self.boundaries_before
+
+    def wait_guest(self, name):
+        return harness.wait_until(lambda: [p for p in supervisor.members(self.boundaries()) if p.name == name], FIRES_S, "the guest runs")
+
+    def signal(self, _target, number):
+        """Everybody but the caller."""
+        for pid in [self.keeper, *proc.descendants(self.keeper)]:
+            if not proc.Process(pid).is_guest:
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    pass
+
+    def reap(self):
+        self.popen.kill()
+        self.popen.wait()
+        self.server.stop()
+
+
+class Serve(Run):
+    """`caisson serve` with one worker, started for each round; another keeper takes its place when it dies."""
+
+    name = "serve"
+
+    def start(self, guest, fault):
+        return Served(self.caisson, guest, fault)
+
+    def cancel(self, run):
+        run_id = max(self.caisson.rows("SELECT rowid, run_id FROM run"), key=lambda row: row["rowid"])["run_id"]
+        harness.equal(run.server.request("POST", f"/v1/runs/{run_id}/cancel", {}).status, 202)
+
+    def end(self, run, keeper_died):
+        deadline = time.monotonic() + ENDS_S
+        while run.popen.poll() is None:
+            if run.server.popen.poll() is not None and run.server.popen is run.first_keeper:
+                run.server.reader.join(10)
+                keeper_died()
+                run.server.env = None
+                run.server.start()
+            harness.holds(time.monotonic() < deadline, f"the caller gets an answer: {run.server.log}")
+            time.sleep(0.005)
+        run.server.stop()
+
+
+MODES = {"run": Run, "serve": Serve}
 
 
 @dataclasses.dataclass
@@ -108,15 +182,15 @@ class Round:
             os.unlink(self.mark)
         nonce = os.urandom(6).hex()
         stops = self.action in ("stop", "group")
-        endless = self.program_name == "long" and self.point.phase <= points.INTENT and self.action in ("kill", "group")
-        endless = endless and "run.launched" in self.until_launch()
+        endless = self.program_name == "long" and self.point.before_end and self.action in ("kill", "group")
+        endless = endless and NATURAL not in self.expected()
         guest = program(self.program_name, nonce, endless)
         fault = {"CAISSON_FAULT": f"{self.point.name}:{'stop' if stops else self.action}", "CAISSON_FAULT_MARK": self.mark}
         self.run = self.mode.start(guest, fault)
         try:
             if self.program_name == "cancel":
                 self.run.wait_guest("sleep")
-                os.kill(self.run.keeper, signal.SIGINT)
+                self.mode.cancel(self.run)
             if stops:
                 self.while_stopped()
             self.end()
@@ -127,11 +201,6 @@ class Round:
         self.converge()
         self.judge()
         return self.verdict
-
-    def until_launch(self):
-        """Points at which the long program is not to end by itself: those up to the launch."""
-        names = [point.name for point in points.POINTS]
-        return ("run.launched",) if names.index(self.point.name) <= names.index("run.launched") else ()
 
     def run_ids(self):
         return {row["run_id"] for row in self.caisson.rows("SELECT run_id FROM run")}
@@ -149,23 +218,27 @@ class Round:
             self.run.signal("group", signal.SIGKILL)
             os.kill(pid, signal.SIGKILL)
             return
-        rows = self.states()
-        self.mode.recover()
-        if self.states() != rows:
-            self.verdict.duplicates.append(f"a living keeper's attempts were {rows}, are {self.states()}")
+        owned = self.owned()
+        harness.equal(self.caisson.recover().status, 0)
+        if self.owned() != owned:
+            self.verdict.duplicates.append(f"a living keeper's attempts were {owned}, are {self.owned()}")
         if self.caisson.run("true", options=("--label", "control=yes")).word() != "OK":
             self.verdict.wrong.append("no other run while one is stopped")
         os.kill(pid, signal.SIGCONT)
 
-    def states(self):
-        return {row["attempt_id"]: row["state"] for row in self.caisson.attempts() if row["run_id"] not in self.runs_before and
-                row["state"] != "sealed"}
+    def owned(self):
+        """The unfinished attempts, and the generation of each one's lease."""
+        return {row["attempt_id"]: row["generation"] for row in
+                self.caisson.rows("SELECT attempt_id, max(generation) AS generation FROM lease JOIN attempt USING (attempt_id) "
+                                  "WHERE state <> 'sealed' AND state <> 'abandoned' GROUP BY attempt_id")}
 
     def end(self):
-        self.run.reap(ENDS_S)
+        self.mode.end(self.run, self.keeper_died)
         if not self.fired():
             self.verdict.wrong.append("the point was never passed")
-        self.since = time.monotonic()
+
+    def keeper_died(self):
+        """Before anybody recovers."""
         if self.action in ("kill", "group"):
             try:
                 supervisor.wait_dead(self.run.boundaries, GUEST_DEAD_S)
@@ -173,13 +246,18 @@ class Round:
                 self.verdict.orphans.append(str(error))
 
     def converge(self):
-        self.verdict.wrong += self.mode.recover()
-        self.verdict.seconds = time.monotonic() - self.since
+        self.recover()
+        self.verdict.seconds = time.time() - os.stat(self.mark).st_mtime if self.fired() else 0
         before = self.rows()
-        self.verdict.wrong += self.mode.recover()
+        self.recover()
         if self.rows() != before:
             self.verdict.wrong.append("a second recovery changed something")
         supervisor.reap_orphans()
+
+    def recover(self):
+        done = self.caisson.recover()
+        if done.status != 0:
+            self.verdict.wrong.append(f"recover: {done}")
 
     def rows(self):
         return self.caisson.rows("SELECT attempt.attempt_id, attempt.state, seal.receipt FROM attempt LEFT JOIN seal USING (attempt_id)")
@@ -195,7 +273,7 @@ class Round:
     def judge_rows(self):
         query = ("SELECT run.run_id, (SELECT count(*) FROM seal WHERE seal.run_id = run.run_id) AS seals, "
                  "(SELECT count(*) FROM launch_intent WHERE launch_intent.run_id = run.run_id) AS intents, "
-                 "(SELECT count(*) FROM attempt WHERE attempt.run_id = run.run_id AND attempt.state <> 'sealed') AS unsealed FROM run")
+                 "(SELECT count(*) FROM attempt WHERE attempt.run_id = run.run_id AND attempt.state NOT IN ('sealed', 'abandoned')) AS unsealed FROM run")
         for row in self.caisson.rows(query):
             if row["seals"] > 1 or row["intents"] > 1:
                 self.verdict.duplicates.append(f"run {row['run_id']}: {row['seals']} seals, {row['intents']} launch intents")
@@ -212,8 +290,8 @@ class Round:
         if len(mine) > 1:
             self.verdict.duplicates.append(f"{len(mine)} runs of one submission")
         receipt = self.caisson.show(mine[0])
-        if receipt is None:
-            return "no receipt", None
+        if receipt is None or "verdict" not in receipt:
+            return f"no receipt: {receipt}", None
         word = product.verdict_word(receipt, 0)
         return (NATURAL if word == WORD[self.program_name] else receipt["verdict"]), receipt
 
@@ -223,7 +301,7 @@ class Round:
 
     def expected(self):
         if self.action in ("kill", "group"):
-            return points.kill_outcome(self.point, self.action == "group")
+            return points.kill_outcome(self.point, self.mode.name, self.action == "group")
         if self.action in ("eio", "enospc"):
             return points.failure_outcome(self.point)
         return {NATURAL}

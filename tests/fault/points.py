@@ -86,7 +86,8 @@ NO_RUN, NATURAL = "no run", "its own"  # outcomes that are no verdict: nothing w
 @dataclasses.dataclass(frozen=True)
 class Point:
     """process: who passes it. fails: what becomes of the run when the point answers with an error; None for a point that only marks a
-    moment. programs: those that come by. killed: what becomes of it when that process dies, where the rule does not say it."""
+    moment. programs: those that come by. killed: what becomes of it when that process dies, where the rule does not say it. modes: where
+    there is such a point."""
     faults: str
     name: str
     process: str
@@ -94,6 +95,12 @@ class Point:
     fails: str = None
     programs: tuple = ("quick", "long", "fork")
     killed: str = None
+    modes: tuple = ("run", "serve")
+
+    @property
+    def before_end(self):
+        """Is it passed while the guest has yet to end, or to start?"""
+        return self.phase < INTENT or self.name in ("run.intent", "worker.launched", "run.launched")
 
 
 ENDING = ("quick", "fork")  # a run that ends by itself
@@ -103,9 +110,13 @@ POINTS = (
     Point("FP06", "store.copying@2", "keeper", NOTHING, NO_RUN, ("input",)),
     Point("FP06", "store.synced", "keeper", NOTHING, NO_RUN, ("input",)),
     Point("FP06", "store.named", "keeper", NOTHING, None, ("input",)),
-    Point("FP06", "store.laid_out", "keeper", NOTHING, NO_RUN, ("tree",)),
-    Point("FP01", "run.accepting", "keeper", NOTHING, NO_RUN),
-    Point("FP02 FP04", "run.accepted", "keeper", ACCEPTED),
+    Point("FP06", "store.laid_out", "keeper", NOTHING, NO_RUN, ("tree",), modes=("run",)),
+    Point("FP01", "run.accepting", "keeper", NOTHING, NO_RUN, modes=("run",)),
+    Point("FP02 FP04", "run.accepted", "keeper", ACCEPTED, modes=("run",)),
+    Point("FP01", "serve.submitting", "keeper", NOTHING, NO_RUN, modes=("serve",)),
+    Point("FP02", "serve.submitted", "keeper", ACCEPTED, modes=("serve",)),
+    Point("FP03", "serve.claiming", "keeper", ACCEPTED, modes=("serve",)),
+    Point("FP04", "serve.claimed", "keeper", ACCEPTED, modes=("serve",)),
     # Preparation.
     Point("FP04", "worker.preparing", "worker", ACCEPTED, "not_launched"),
     Point("FP07", "linux.grouped", "worker", ACCEPTED, "not_launched"),
@@ -152,12 +163,14 @@ POINTS = (
 )
 
 
-def kill_outcome(point, everything=False):
+def kill_outcome(point, mode, everything=False):
     """Who dies takes with him what is only in his memory. A worker that dies behind main's end leaves a boundary that was not verified empty
-    (contract, R6), or an end that nobody heard of: what a dead worker has answered is worth nothing, so that depends on who is faster.
-    everything: both die."""
+    (contract, R6), or an end that nobody heard of: what a dead worker has answered is worth nothing, so that depends on who is faster. A
+    run that is submitted and has no launch intent goes on with the next keeper; the caller asks again under his key. everything: all die."""
     if point.killed:
         return {point.killed}
+    if point.phase in (NOTHING, ACCEPTED) and mode == "serve":
+        return {NATURAL}
     if point.phase == ENDED:
         return {"boundary_error", "interrupted"} if point.process == "worker" and not everything else {"interrupted"}
     return {{NOTHING: NO_RUN, ACCEPTED: "not_launched", INTENT: "interrupted", SEALED: NATURAL}[point.phase]}
@@ -165,3 +178,7 @@ def kill_outcome(point, everything=False):
 
 def failure_outcome(point):
     return {point.fails or NATURAL}
+
+
+def of_mode(mode):
+    return [point for point in POINTS if mode in point.modes]

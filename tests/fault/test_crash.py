@@ -38,7 +38,7 @@ def play(mode_name, number, point):
 
 
 for _mode in matrix.MODES:
-    for _number, _point in enumerate(points.POINTS):
+    for _number, _point in enumerate(points.of_mode(_mode)):
         suite.add(f"{_mode} {_point.faults} {_point.name} in the {_point.process}, {'/'.join(_point.programs)}",
                   lambda mode=_mode, number=_number, point=_point: play(mode, number, point))
 
