@@ -33,7 +33,7 @@ class Fault:
         self.method, self.path, self.times, self.after = method, path, times, after
         self.lose = lose        # done, but not answered
         self.deaf = deaf        # neither
-        self.cut = cut          # answered, but only so many bytes of it
+        self.cut = cut          # answered, but only so many bytes of it, or without so many
         self.late_s = late_s
         self.status = status    # answered with this error, and not done
         self.headers = headers or {}

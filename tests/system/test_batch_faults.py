@@ -228,6 +228,23 @@ def _():
         equal((len(results), sum("receipt" in result for result in results), len(keeper.runs)), (5, 2, 2))
 
 
+@suite.case("an INT while answers are lost: what was taken all the same is found, and cancelled")
+def _():
+    with FakeKeeper() as keeper:
+        losing = Fault("POST", "/v1/runs", times=1 << 30, lose=True)
+        keeper.faults.append(losing)
+        process = start(keeper)
+        process.stdin.write(lines(4, "forever").encode())
+        process.stdin.flush()
+        harness.wait_until(lambda: keeper.count("POST", "/v1/runs") >= 12, 10, "they were sent again")
+        process.send_signal(signal.SIGINT)
+        harness.wait_until(lambda: keeper.count("POST", "/v1/runs") >= 20, 10, "and are, after the signal")
+        losing.times = 0
+        out, _err = process.communicate(timeout=30)
+        equal([json.loads(row)["receipt"]["verdict"] for row in out.splitlines()], ["cancelled"] * 4)
+        equal(len(keeper.runs), 4)
+
+
 @suite.case("a second INT ends it at once")
 def _():
     with FakeKeeper() as keeper:

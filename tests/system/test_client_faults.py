@@ -269,7 +269,7 @@ def _():
     with FakeKeeper() as keeper:
         client = Client(keeper)
         run = client.submit("--", "sleep", "0.3")
-        keeper.faults.extend([Fault("GET", f"/v1/runs/{run}/logs", after=2, lose=True), Fault("GET", f"/v1/runs/{run}/logs", after=3, cut=85)])
+        keeper.faults.extend([Fault("GET", f"/v1/runs/{run}/logs", after=2, lose=True), Fault("GET", f"/v1/runs/{run}/logs", after=3, times=2, cut=-2)])
         equal(client.call("logs", "-f", run), (0, f"output of {run}\n", "errors\n"))
         equal(client.call("logs", "--follow", "--stderr", run), (0, "errors\n", ""))
 
