@@ -110,11 +110,12 @@ class User:
                 move_to(os.path.join(group, LEAF))
 
     def program(self, binary):
-        """The same program where he may read it, with guest init beside it."""
+        """The same program where he may read it, with those that it starts beside it."""
         if binary not in self.programs:
             folder = tempfile.mkdtemp(prefix="bin.", dir=self.home)
             os.chmod(folder, 0o755)
-            for path in (binary, os.path.join(os.path.dirname(binary), "caisson-init")):
+            others = (os.path.join(os.path.dirname(binary), name) for name in ("caisson-init", "caisson-front", "caisson-client"))
+            for path in (binary, *filter(os.path.exists, others)):
                 shutil.copy(os.path.realpath(path), os.path.join(folder, os.path.basename(path)))
             self.programs[binary] = os.path.join(folder, os.path.basename(binary))
         return self.programs[binary]
