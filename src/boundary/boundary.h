@@ -162,6 +162,7 @@ struct boundary_ops {
 
 struct boundary {
 	const struct boundary_ops *ops;
+	int64_t done_ns; /* when the step that returned last was done, CLOCK_MONOTONIC; 0: when it returned */
 };
 
 enum { PROBE_REMEDY_MAX = 1024 };

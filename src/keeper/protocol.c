@@ -304,10 +304,10 @@ int reply_encode(const struct reply *reply, struct buf *ret, struct err *err)
 	const struct part *part = &reply_parts[reply->kind];
 	if (!message)
 		return err_set(err, ERR_NO_MEMORY, "out of memory for a message");
-	int result = 0;
-	if (reply->error.code < 0)
+	int result = put(message, "at_ns", json_integer(reply->at_ns), err);
+	if (result == 0 && reply->error.code < 0)
 		result = put(message, "error", fields_write(error_fields, &reply->error), err);
-	else if (part->fields)
+	else if (result == 0 && part->fields)
 		result = put(message, part->name, fields_write(part->fields, (const char *)reply + part->offset), err);
 	if (result == 0 && has_evidence(reply->kind))
 		result = put_evidence(message, &reply->evidence, err);
@@ -335,15 +335,19 @@ static int read_evidence(const struct json_at *root, struct evidence_list *ret, 
 
 static int decode_reply(const char *text, size_t length, struct reply *ret, struct err *err)
 {
-	static const char *const keys[] = {"op", "error", "event", "drain", "usage", "evidence", "stdout", "stderr", NULL};
+	static const char *const keys[] = {"op", "at_ns", "error", "event", "drain", "usage", "evidence", "stdout", "stderr", NULL};
 	JSON_AUTO json_t *message = NULL;
-	struct json_at root, error;
+	struct json_at root, error, at;
 	int result = open_message(text, length, keys, &message, &root, &ret->kind, err);
 	if (result < 0)
 		return result;
 	const struct part *part = &reply_parts[ret->kind];
 	json_at_key(&root, "error", &error);
-	size_t parts = 1;
+	json_at_key(&root, "at_ns", &at);
+	size_t parts = 2;
+	result = at.value ? json_read_int(&at, 0, INT64_MAX, &ret->at_ns, err) : err_set(err, ERR_INVALID, "%s: is missing", at.path);
+	if (result < 0)
+		return result;
 	if (error.value) {
 		parts++;
 		result = fields_read(error_fields, &error, &ret->error, err);

@@ -62,6 +62,7 @@ struct request {
 
 struct reply {
 	enum request_kind kind;        /* which one it answers */
+	int64_t at_ns;                 /* when, CLOCK_MONOTONIC: it may be read later */
 	struct err error;              /* code 0: it succeeded, and the part that belongs to the kind is there */
 	struct evidence_list evidence; /* PREPARE, CREATE, ENROLL: lines added, also by a step that failed */
 	struct boundary_event event;   /* OBSERVE */

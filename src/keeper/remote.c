@@ -46,6 +46,7 @@ static int call(struct remote *remote, const struct request *request, const stru
 {
 	enum worker_news news;
 	ret->kind = REQUEST_COUNT;
+	remote->base.done_ns = 0;
 	int result = worker_ask(remote->worker, request, extra, err);
 	if (result == 0 && request->kind == REQUEST_PREPARE)
 		use_the_wait(remote->worker);
@@ -55,6 +56,7 @@ static int call(struct remote *remote, const struct request *request, const stru
 		result = worker_answer(remote->worker, request->kind, ret, err);
 	if (result < 0)
 		return result;
+	remote->base.done_ns = ret->at_ns;
 	return ret->error.code < 0 ? err_set(err, ret->error.code, "%s", ret->error.text) : 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "artifact/list.h"
 #include "artifact/store.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "capture/capture.h"
@@ -195,6 +196,7 @@ static int do_step(struct server *server, const struct request *request, struct 
 {
 	*reply = (struct reply){.kind = request->kind};
 	bool succeeded = perform(server, request, message, reply, &reply->error) == 0;
+	reply->at_ns = clock_mono_ns();
 	server->phase = protocol_next(server->phase, request->kind, succeeded,
 	                              request->kind == REQUEST_OBSERVE && succeeded ? &reply->event : NULL);
 	return protocol_replies(request->kind) ? send_reply(server, reply) : 0;

@@ -11,7 +11,7 @@
 static enum drive_came step_came(struct drive *drive, int rc, const struct err *failure, enum life_event_kind done,
                                  enum life_step step, struct life_event *ret)
 {
-	int64_t now_ns = drive_now(drive);
+	int64_t now_ns = drive_done_ns(drive);
 	if (rc == 0) {
 		*ret = event_of(done, now_ns);
 	} else if (rc == ERR_LOST) {
@@ -91,7 +91,7 @@ static enum drive_came launch(struct drive *drive, struct life_event *ret)
 	if (rc < 0)
 		return step_came(drive, rc, &failure, LIFE_EV_LAUNCHED, STEP_LAUNCH, ret);
 	(void)FAULT("run.launched");
-	*ret = event_of(LIFE_EV_LAUNCHED, drive_now(drive));
+	*ret = event_of(LIFE_EV_LAUNCHED, drive_done_ns(drive));
 	drive->launched_at_ms = clock_wall_ms();
 	drive->settle_at_ns = ret->at_ns + SETTLE_MS * NS_PER_MS;
 	if (drive->request && drive->request->launched)
@@ -120,31 +120,30 @@ static enum drive_came kill_unit(struct drive *drive)
 static enum drive_came drain(struct drive *drive, struct life_event *ret)
 {
 	struct err failure = ERR_INIT;
-	int64_t from_ns = clock_mono_ns();
 	(void)FAULT("run.exited");
 	int rc = drive->boundary->ops->drain(drive->boundary, &drive->retained, &failure);
 	if (rc == 0)
 		rc = FAULT_ERR("run.drained", &failure);
-	drive->drain_ms = (clock_mono_ns() - from_ns) / NS_PER_MS;
 	if (rc == 0) {
-		*ret = event_of(LIFE_EV_DRAINED, drive_now(drive));
+		*ret = event_of(LIFE_EV_DRAINED, drive_done_ns(drive));
 		ret->stdout_retained = drive->retained.stdout_retained;
 		ret->stderr_retained = drive->retained.stderr_retained;
 	} else {
 		*ret = event_failed(LIFE_EV_BOUNDARY_LOST, drive_now(drive), reason_of(rc),
 		                    failure.text);
 	}
+	drive->drain_ms = (ret->at_ns - drive->stepped_ns) / NS_PER_MS;
 	return CAME_EVENT;
 }
 
 static enum drive_came cleanup(struct drive *drive, struct life_event *ret)
 {
 	struct err failure = ERR_INIT;
-	drive->cleanup_from_ns = clock_mono_ns();
+	drive->cleanup_from_ns = drive->stepped_ns;
 	int rc = drive->boundary->ops->cleanup(drive->boundary, &drive->usage, &failure);
 	if (rc == 0)
 		rc = FAULT_ERR("run.cleaning", &failure);
-	*ret = rc == 0 ? event_of(LIFE_EV_CLEANED, drive_now(drive))
+	*ret = rc == 0 ? event_of(LIFE_EV_CLEANED, drive_done_ns(drive))
 	               : event_failed(LIFE_EV_CLEANUP_FAILED, drive_now(drive), err_code_name(rc), failure.text);
 	return CAME_EVENT;
 }
@@ -155,9 +154,9 @@ static enum drive_came verify_empty(struct drive *drive, struct life_event *ret)
 	int rc = drive->boundary->ops->verify_empty(drive->boundary, &failure);
 	if (rc == 0)
 		rc = FAULT_ERR("run.cleaned", &failure);
-	drive->cleanup_took_ms = (clock_mono_ns() - drive->cleanup_from_ns) / NS_PER_MS;
-	*ret = rc == 0 ? event_of(LIFE_EV_VERIFIED_EMPTY, drive_now(drive))
+	*ret = rc == 0 ? event_of(LIFE_EV_VERIFIED_EMPTY, drive_done_ns(drive))
 	               : event_failed(LIFE_EV_VERIFY_FAILED, drive_now(drive), err_code_name(rc), failure.text);
+	drive->cleanup_took_ms = (ret->at_ns - drive->cleanup_from_ns) / NS_PER_MS;
 	return CAME_EVENT;
 }
 

@@ -68,6 +68,8 @@ json_t *body_of_event(const struct drive *drive, const struct life_event *event)
 {
 	json_int_t at_ns = event->at_ns;
 	switch (event->kind) {
+	case LIFE_EV_PREPARED:
+		return json_pack("{s:I, s:I}", "from_ns", (json_int_t)drive->began_ns, "at_ns", at_ns);
 	case LIFE_EV_ENROLLED:
 		return json_pack("{s:I, s:o}", "at_ns", at_ns, "evidence", body_evidence(&drive->evidence));
 	case LIFE_EV_STEP_FAILED:
@@ -89,7 +91,6 @@ json_t *body_of_event(const struct drive *drive, const struct life_event *event)
 	case LIFE_EV_RECOVERY_STARTED:
 		return body_failure(event);
 	case LIFE_EV_ADMIT:
-	case LIFE_EV_PREPARED:
 	case LIFE_EV_SUSPENDED:
 	case LIFE_EV_INTENT_DURABLE:
 	case LIFE_EV_LAUNCHED:

@@ -56,6 +56,8 @@ struct drive {
 	struct artifact_list artifacts;           /* of a run that would succeed */
 	char artifact_failure[LIFE_DETAIL_MAX];   /* why they could not be collected; "" when they could */
 	char stream_failure[LIFE_DETAIL_MAX];     /* why the captured bytes cannot be kept; "" when they can */
+	int64_t began_ns;                         /* accepted by then, nothing done yet */
+	int64_t stepped_ns;                       /* of the latest event */
 	int64_t now_ns;                           /* the latest moment that was seen, CLOCK_MONOTONIC */
 	int64_t renew_at_ns, lease_ends_at_ns;
 	int64_t settle_at_ns, grace_at_ns, give_up_at_ns; /* INT64_MAX: not armed */
@@ -73,6 +75,8 @@ void drive_done(struct drive *drive);
 int drive_carry(struct drive *drive, const struct life_event *first, struct err *err);
 /* The latest moment known: a boundary's clock may be ahead of ours, never behind. */
 int64_t drive_now(struct drive *drive);
+/* When the step that the boundary has returned from was done, by its word where that makes sense. */
+int64_t drive_done_ns(struct drive *drive);
 struct boundary_identity drive_identity(const struct drive *drive);
 
 /* What came of an action, or of listening. CAME_FAILURE: the lease is lost or the ledger failed; err is set, and nothing further

@@ -39,6 +39,12 @@ int64_t drive_now(struct drive *drive)
 	return drive->now_ns;
 }
 
+int64_t drive_done_ns(struct drive *drive)
+{
+	int64_t now_ns = drive_now(drive), done_ns = drive->boundary->done_ns;
+	return done_ns > drive->stepped_ns && done_ns < now_ns ? done_ns : now_ns;
+}
+
 struct boundary_identity drive_identity(const struct drive *drive)
 {
 	struct boundary_identity identity;
@@ -168,6 +174,7 @@ int drive_carry(struct drive *drive, const struct life_event *first, struct err 
 	struct life_actions pending = {.count = 0};
 	for (int move = 0; move < DRIVE_MOVES_MAX; move++) {
 		struct life_actions next;
+		drive->stepped_ns = event.at_ns;
 		int rc = life_step(&drive->life, &event, &next, err);
 		if (rc == 0)
 			rc = drive_record(drive, &event, err);
@@ -224,6 +231,7 @@ int runner_drive(const struct runner_request *request, struct runner_result *ret
 	life_init(&drive->life, plan->limits.cancel_grace_ms, plan->limits.on_limit_grace_ms);
 
 	struct life_event admit = event_of(LIFE_EV_ADMIT, drive_now(drive));
+	drive->began_ns = admit.at_ns;
 	int rc = drive_carry(drive, &admit, err);
 	if (rc == 0)
 		*ret = drive->result;

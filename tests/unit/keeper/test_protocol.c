@@ -119,6 +119,7 @@ static struct reply full_reply(enum request_kind kind)
 {
 	struct reply reply = {
 		.kind = kind,
+		.at_ns = 9,
 		.event = {.kind = BOUNDARY_LOST, .at_ns = 11, .limit = BOUNDARY_LIMIT_MEMORY, .how = BOUNDARY_NOT_EXECUTED, .status = 260,
 	                  .launched_at_ns = 12, .killed_by_us = true, .descendants_alive = -1, .detail = "a \"detail\""},
 		.drain = {.stdout_retained = true, .stderr_retained = false},
@@ -173,6 +174,7 @@ static void every_reply_comes_back_as_it_was(void **unused)
 		sent = full_reply((enum request_kind)kind);
 		travel_reply(&sent, &got);
 		assert_int_equal(got.error.code, 0);
+		assert_int_equal(got.at_ns, 9);
 		if (kind == REQUEST_OBSERVE)
 			event_is(&got.event, &sent.event);
 		if (kind == REQUEST_CLEANUP)
@@ -293,19 +295,21 @@ static void what_is_no_reply_is_a_breach(void **unused)
 {
 	(void)unused;
 	const char *wrong[] = {
-		"{\"op\":\"observe\"}",
-		"{\"op\":\"launch\",\"event\":{}}",
-		"{\"op\":\"launch\",\"error\":{\"code\":0,\"text\":\"\"}}",
-		"{\"op\":\"launch\",\"error\":{\"code\":-99,\"text\":\"\"}}",
-		"{\"op\":\"launch\",\"error\":{\"code\":-3}}",
-		"{\"op\":\"enroll\"}",
-		"{\"op\":\"enroll\",\"evidence\":{}}",
-		"{\"op\":\"enroll\",\"evidence\":[1]}",
-		"{\"op\":\"enroll\",\"evidence\":[{\"name\":\"a\",\"detail\":\"b\",\"grade\":9}]}",
-		"{\"op\":\"enroll\",\"evidence\":[{\"name\":\"a\\u0000\",\"detail\":\"b\",\"grade\":0}]}",
-		"{\"op\":\"drain\",\"drain\":{\"stdout_retained\":false,\"stderr_retained\":false}}",
-		"{\"op\":\"drain\",\"drain\":{\"stdout_retained\":0,\"stderr_retained\":0}}",
-		"{\"op\":\"cleanup\",\"usage\":{\"cpu_user_ns\":-2}}",
+		"{\"op\":\"launch\"}",
+		"{\"at_ns\":-1,\"op\":\"launch\"}",
+		"{\"at_ns\":1,\"op\":\"observe\"}",
+		"{\"at_ns\":1,\"op\":\"launch\",\"event\":{}}",
+		"{\"at_ns\":1,\"op\":\"launch\",\"error\":{\"code\":0,\"text\":\"\"}}",
+		"{\"at_ns\":1,\"op\":\"launch\",\"error\":{\"code\":-99,\"text\":\"\"}}",
+		"{\"at_ns\":1,\"op\":\"launch\",\"error\":{\"code\":-3}}",
+		"{\"at_ns\":1,\"op\":\"enroll\"}",
+		"{\"at_ns\":1,\"op\":\"enroll\",\"evidence\":{}}",
+		"{\"at_ns\":1,\"op\":\"enroll\",\"evidence\":[1]}",
+		"{\"at_ns\":1,\"op\":\"enroll\",\"evidence\":[{\"name\":\"a\",\"detail\":\"b\",\"grade\":9}]}",
+		"{\"at_ns\":1,\"op\":\"enroll\",\"evidence\":[{\"name\":\"a\\u0000\",\"detail\":\"b\",\"grade\":0}]}",
+		"{\"at_ns\":1,\"op\":\"drain\",\"drain\":{\"stdout_retained\":false,\"stderr_retained\":false}}",
+		"{\"at_ns\":1,\"op\":\"drain\",\"drain\":{\"stdout_retained\":0,\"stderr_retained\":0}}",
+		"{\"at_ns\":1,\"op\":\"cleanup\",\"usage\":{\"cpu_user_ns\":-2}}",
 	};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		static struct reply reply;
@@ -323,7 +327,7 @@ static void more_evidence_than_there_can_be_is_a_breach(void **unused)
 	static struct reply reply;
 	struct err err = ERR_INIT;
 	BUF_AUTO struct buf text = BUF_INIT(64 * 1024);
-	buf_puts(&text, "{\"op\":\"enroll\",\"evidence\":[", &err);
+	buf_puts(&text, "{\"at_ns\":1,\"op\":\"enroll\",\"evidence\":[", &err);
 	for (int i = 0; i <= EVIDENCE_MAX; i++)
 		buf_printf(&text, &err, "%s{\"name\":\"n\",\"detail\":\"d\",\"grade\":0}", i ? "," : "");
 	buf_puts(&text, "]}", &err);

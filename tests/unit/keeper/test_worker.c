@@ -603,7 +603,7 @@ static struct worker *pose_as_worker(struct channel *ret_other)
 
 static void a_worker_that_says_what_it_may_not_is_killed(void **state)
 {
-	const char *answers[] = {"{\"op\":\"launch\"}", "{\"op\":\"open\",\"event\":{}}", "open", "{\"op\":\"open\"}"};
+	const char *answers[] = {"{\"op\":\"launch\"}", "{\"op\":\"open\",\"event\":{}}", "open", "{\"at_ns\":1,\"op\":\"open\"}"};
 	(void)state;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		struct channel other;
