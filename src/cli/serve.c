@@ -181,21 +181,21 @@ static int start(struct serve *serve, struct err *err)
 
 enum news { NEWS_NONE, NEWS_STOP, NEWS_RELOAD, NEWS_NURSERY };
 
-/* Waits for a signal, the nursery's end, a change, or the time. */
-static enum news await_news(struct serve *serve, int timeout_ms)
+/* Waits for a signal, the nursery's end, the time, or with `changes` for one of those. */
+static enum news await_news(struct serve *serve, bool changes, int timeout_ms)
 {
 	struct pollfd waiting[] = {
 		{.fd = serve->signals, .events = POLLIN},
 		{.fd = nursery_pidfd(serve->nursery), .events = POLLIN},
-		{.fd = serve->wake, .events = POLLIN},
+		{.fd = changes ? serve->wake : -1, .events = POLLIN},
 	};
 	struct signalfd_siginfo info;
-	uint64_t changes;
+	uint64_t count;
 
 	if (poll(waiting, sizeof(waiting) / sizeof(waiting[0]), timeout_ms) <= 0)
 		return NEWS_NONE;
-	if (read(serve->wake, &changes, sizeof(changes)) < 0 && errno != EAGAIN)
-		return NEWS_NONE;
+	if (waiting[2].revents)
+		(void)!read(serve->wake, &count, sizeof(count));
 	if (read(serve->signals, &info, sizeof(info)) == sizeof(info))
 		return info.ssi_signo == SIGHUP ? NEWS_RELOAD : NEWS_STOP;
 	return waiting[1].revents ? NEWS_NURSERY : NEWS_NONE;
@@ -210,7 +210,7 @@ static void drain(struct serve *serve)
 	log_event(NULL, "draining", json_pack("{s:I}", "drain_ms", (json_int_t)drain_ms));
 	server_drain(serve->server);
 	while (!server_wait_idle(serve->server, 0) && (left_ms = (deadline_ns - clock_mono_ns()) / NS_PER_MS) >= 0) {
-		enum news news = await_news(serve, (int)left_ms + 1);
+		enum news news = await_news(serve, true, (int)left_ms + 1);
 
 		if (news == NEWS_STOP || news == NEWS_NURSERY)
 			return;
@@ -221,7 +221,7 @@ static int serve_runs(struct serve *serve, struct err *err)
 {
 	log_event(NULL, "serving", json_pack("{s:s, s:I}", "socket", serve->socket_path.data, "workers", (json_int_t)serve->worker_count));
 	for (;;)
-		switch (await_news(serve, -1)) {
+		switch (await_news(serve, false, -1)) {
 		case NEWS_STOP:
 			drain(serve);
 			log_event(NULL, "stopping", NULL);

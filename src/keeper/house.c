@@ -143,7 +143,7 @@ static void await_work(struct server *server, int64_t deadline_ns)
 {
 	server_lock(server);
 	while (!server->stopping && !server->poked && !server->rescan && queue_length(server->cancelled) == 0 && clock_mono_ns() < deadline_ns)
-		server_wait(server, deadline_ns);
+		server_wait(server, &server->house_wake, deadline_ns);
 	server->poked = false;
 	server_unlock(server);
 }

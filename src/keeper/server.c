@@ -12,10 +12,19 @@
 #include "capture/capture.h"
 #include "keeper/server_internal.h"
 
-void server_wait(struct server *server, int64_t deadline_ns)
+void server_wait(struct server *server, pthread_cond_t *condition, int64_t deadline_ns)
 {
 	const struct timespec until = {.tv_sec = (time_t)(deadline_ns / NS_PER_S), .tv_nsec = (long)(deadline_ns % NS_PER_S)};
-	pthread_cond_timedwait(&server->changed, &server->lock, &until);
+	pthread_cond_timedwait(condition, &server->lock, &until);
+}
+
+void server_init_condition(pthread_cond_t *condition)
+{
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &attributes);
+	pthread_condattr_destroy(&attributes);
 }
 
 void server_log(struct server *server, const char *event, const char *format, ...)
@@ -71,6 +80,7 @@ void server_count_sealed(struct server *server, const struct passage *passage)
 	server_lock(server);
 	if (passage->result.requeued) {
 		server->rescan = true;
+		server_wake_house(server);
 	} else {
 		server->stats.verdicts[passage->result.verdict.kind]++;
 		server->stats.dropped_bytes += dropped;
@@ -123,15 +133,20 @@ void server_dispatch(struct server *server)
 		struct slot *slot = &server->slots[choosing.index];
 		slot->job = entry;
 		slot->has_job = true;
-		pthread_cond_broadcast(&server->changed);
+		pthread_cond_signal(&slot->wake);
 	}
+}
+
+void server_wake_house(struct server *server)
+{
+	server->poked = true;
+	pthread_cond_signal(&server->house_wake);
 }
 
 void server_poke(struct server *server)
 {
 	server_lock(server);
-	server->poked = true;
-	pthread_cond_broadcast(&server->changed);
+	server_wake_house(server);
 	server_unlock(server);
 }
 
@@ -155,7 +170,7 @@ bool server_wait_idle(struct server *server, int64_t timeout_ms)
 	int64_t deadline_ns = clock_mono_ns() + timeout_ms * NS_PER_MS;
 	server_lock(server);
 	while (!is_idle(server) && clock_mono_ns() < deadline_ns)
-		server_wait(server, deadline_ns);
+		server_wait(server, &server->settled, deadline_ns);
 	bool idle = is_idle(server);
 	server_unlock(server);
 	return idle;
@@ -183,6 +198,7 @@ static int start_slot(struct server *server, const char *profile, struct err *er
 	*slot = (struct slot){
 		.server = server, .index = (int)server->slot_count, .profile = profile, .state = STATS_UNVERIFIED, .verifying = true,
 	};
+	server_init_condition(&slot->wake);
 	int result = store_open(store_dir_fd(server->options.keeper->store), &slot->store, err);
 	if (result == 0)
 		result = start_thread(&slot->thread, slot_main, slot, err);
@@ -210,15 +226,6 @@ static int start(struct server *server, struct err *err)
 	return result;
 }
 
-static void init_lock(struct server *server)
-{
-	pthread_condattr_t attributes;
-	pthread_mutex_init(&server->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&server->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
-}
 
 int server_start(const struct server_options *options, struct server **ret, struct err *err)
 {
@@ -229,7 +236,9 @@ int server_start(const struct server_options *options, struct server **ret, stru
 		return err_set(err, ERR_NO_MEMORY, "out of memory for the keeper");
 	server->options = *options;
 	server_fill_core(server);
-	init_lock(server);
+	pthread_mutex_init(&server->lock, NULL);
+	server_init_condition(&server->house_wake);
+	server_init_condition(&server->settled);
 	server->watch = keeper_watch_new();
 	int result = server->watch ? queue_new(options->per_owner, &server->queue, err) : err_set(err, ERR_NO_MEMORY, "out of memory for the keeper");
 	if (result == 0)
@@ -248,10 +257,13 @@ static void stop(struct server *server)
 {
 	server_lock(server);
 	server->draining = server->stopping = true;
-	for (size_t i = 0; i < server->slot_count; i++)
+	for (size_t i = 0; i < server->slot_count; i++) {
 		if (server->slots[i].has_job)
 			slot_kill_worker(&server->slots[i]);
-	pthread_cond_broadcast(&server->changed);
+		pthread_cond_signal(&server->slots[i].wake);
+	}
+	pthread_cond_signal(&server->house_wake);
+	pthread_cond_broadcast(&server->settled);
 	server_unlock(server);
 }
 
@@ -263,13 +275,15 @@ void server_free(struct server *server)
 	for (size_t i = 0; i < server->slot_count; i++) {
 		pthread_join(server->slots[i].thread, NULL);
 		store_free(server->slots[i].store);
+		pthread_cond_destroy(&server->slots[i].wake);
 	}
 	if (server->house_runs)
 		pthread_join(server->house, NULL);
 	keeper_watch_free(server->watch);
 	queue_free(server->queue);
 	queue_free(server->cancelled);
-	pthread_cond_destroy(&server->changed);
+	pthread_cond_destroy(&server->house_wake);
+	pthread_cond_destroy(&server->settled);
 	pthread_mutex_destroy(&server->lock);
 	free(server);
 }

@@ -79,8 +79,7 @@ static int core_submit(void *context, const struct api_submission *submission, s
 		return result;
 	server_lock(server);
 	server->stats.submitted += !ret->existing;
-	server->poked = true;
-	pthread_cond_broadcast(&server->changed);
+	server_wake_house(server);
 	server_unlock(server);
 	return 0;
 }
@@ -111,7 +110,7 @@ static int core_cancel(void *context, const char *run_id, bool *ret_sealed, stru
 	}
 	if (queue_remove(server->queue, run_id, &entry) && queue_add(server->cancelled, &entry, NULL) < 0)
 		server->rescan = true;
-	pthread_cond_broadcast(&server->changed);
+	server_wake_house(server);
 	server_unlock(server);
 	return 0;
 }
@@ -198,9 +197,9 @@ static int core_recover(void *context, int index, bool *ret_recovered, struct er
 	}
 	int64_t tried = slot->recoveries_tried;
 	slot->recovery_asked = true;
-	pthread_cond_broadcast(&server->changed);
+	pthread_cond_signal(&slot->wake);
 	while (slot->recoveries_tried == tried && !server->stopping)
-		server_wait(server, INT64_MAX / 4);
+		server_wait(server, &server->settled, INT64_MAX / 4);
 	*ret_recovered = slot_state(slot) == STATS_AVAILABLE || slot_state(slot) == STATS_BUSY;
 	server_unlock(server);
 	return 0;

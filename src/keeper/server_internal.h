@@ -43,6 +43,7 @@ struct slot {
 	bool has_left_over;
 
 	/* Under the lock. */
+	pthread_cond_t wake;                   /* there is something to do for its thread */
 	struct worker *worker;                 /* replaced by its own thread only; NULL: none */
 	enum stats_worker state;
 	bool verifying;
@@ -68,7 +69,8 @@ struct server {
 	struct server_options options;
 	struct api_core core;
 	pthread_mutex_t lock;
-	pthread_cond_t changed;                /* any of what is under the lock; CLOCK_MONOTONIC */
+	pthread_cond_t house_wake;             /* there is something to do for the house */
+	pthread_cond_t settled;                /* a slot is done with its job, or with a recovery */
 	struct slot slots[SERVER_WORKERS_MAX];
 	size_t slot_count;
 	pthread_t house;
@@ -95,8 +97,12 @@ static inline void server_unlock(struct server *server)
 	pthread_mutex_unlock(&server->lock);
 }
 
-/* Waits for `changed`, at most until this moment of CLOCK_MONOTONIC. With the lock. */
-void server_wait(struct server *server, int64_t deadline_ns);
+/* Waits for one of the conditions, at most until this moment of CLOCK_MONOTONIC. With the lock. */
+void server_wait(struct server *server, pthread_cond_t *condition, int64_t deadline_ns);
+void server_init_condition(pthread_cond_t *condition);
+
+/* Has the house look at the queue of the ledger. With the lock. */
+void server_wake_house(struct server *server);
 
 /* Gives runs to workers. With the lock. */
 void server_dispatch(struct server *server);

@@ -28,7 +28,6 @@ static void enter(struct slot *slot, enum stats_worker state, const char *reason
 	slot->state = state;
 	slot->verifying = state == STATS_UNVERIFIED && !*reason;
 	snprintf(slot->reason, sizeof(slot->reason), "%s", reason);
-	pthread_cond_broadcast(&server->changed);
 	server_unlock(server);
 }
 
@@ -335,6 +334,7 @@ static void settle_unclaimed(struct slot *slot, int result, const struct err *wh
 	drop_worker(slot);
 	server_lock(server);
 	server->rescan = true;
+	server_wake_house(server);
 	slot->retry_at_ns = clock_boot_ns() + SLOT_RETRY_MS * NS_PER_MS;
 	server_unlock(server);
 	enter(slot, STATS_UNVERIFIED, "claim_failed");
@@ -364,7 +364,7 @@ static void drive(struct slot *slot)
 	memcpy(slot->last_owner, job.principal, sizeof(slot->last_owner));
 	queue_finished(server->queue, job.principal);
 	server_dispatch(server);
-	pthread_cond_broadcast(&server->changed);
+	pthread_cond_broadcast(&server->settled);
 	server_unlock(server);
 	server_tell_changed(server, job.run_id);
 }
@@ -392,7 +392,7 @@ static void recover(struct slot *slot)
 	slot->recoveries_tried++;
 	if (result < 0 && slot->retry_at_ns != INT64_MAX)
 		slot->retry_at_ns = clock_boot_ns() + SLOT_RETRY_MS * NS_PER_MS;
-	pthread_cond_broadcast(&server->changed);
+	pthread_cond_broadcast(&server->settled);
 	server_unlock(server);
 }
 
@@ -436,7 +436,7 @@ static enum slot_task await_task(struct slot *slot)
 	server_lock(server);
 	while (!next_task(slot, now_ns = clock_boot_ns(), &task, &until_ns)) {
 		int64_t left_ns = until_ns == INT64_MAX ? INT64_MAX / 2 : until_ns - now_ns;
-		server_wait(server, clock_mono_ns() + (left_ns < INT64_MAX / 4 ? left_ns : INT64_MAX / 4));
+		server_wait(server, &slot->wake, clock_mono_ns() + (left_ns < INT64_MAX / 4 ? left_ns : INT64_MAX / 4));
 	}
 	if (task == SLOT_VERIFY) {
 		slot->state = STATS_UNVERIFIED;
