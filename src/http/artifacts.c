@@ -53,7 +53,8 @@ static void respond_outside(struct request *request, uint64_t size)
 static void respond_part(struct request *request, const struct range *range, uint64_t size, struct answer *answer)
 {
 	char text[CONTENT_RANGE_SIZE];
-	snprintf(text, sizeof(text), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range->first, range->first + range->length - 1, size);
+	snprintf(text, sizeof(text), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range->first, range->first + range->length - 1,
+	         size);
 	respond_fd(request, MHD_HTTP_PARTIAL_CONTENT, range->first, range->length, answer);
 	respond_header(request, MHD_HTTP_HEADER_CONTENT_RANGE, text);
 }

@@ -143,5 +143,9 @@ static void answer_events(struct request *request, struct answer *answer)
 
 static const char *const events_parameters[] = {"follow", NULL};
 
-const struct route route_events_get = {.method = MHD_HTTP_METHOD_GET, .pattern = "/v1/runs/*/events", .parameters = events_parameters,
-	.streams = true, .ask = ask_events, .answer = answer_events};
+const struct route route_events_get = {.method = MHD_HTTP_METHOD_GET,
+                                       .pattern = "/v1/runs/*/events",
+                                       .parameters = events_parameters,
+                                       .streams = true,
+                                       .ask = ask_events,
+                                       .answer = answer_events};

@@ -59,7 +59,8 @@ static int add_rules(scmp_filter_ctx context)
 	for (size_t i = 0; failed == 0 && i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		failed = seccomp_rule_add(context, SCMP_ACT_ALLOW, allowed[i], 0);
 	for (size_t i = 0; failed == 0 && i < sizeof(allowed_without_exec) / sizeof(allowed_without_exec[0]); i++)
-		failed = seccomp_rule_add(context, SCMP_ACT_ALLOW, allowed_without_exec[i], 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+		failed = seccomp_rule_add(context, SCMP_ACT_ALLOW, allowed_without_exec[i], 1,
+		                          SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	return failed;
 }
 

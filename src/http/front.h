@@ -1,8 +1,8 @@
 /* front.h - inside the front: clients, their requests, and what a resource has to do.
  *
- * One thread, one epoll. A request goes: head checked (head.c), route found (route.c), body taken in (request.c), question put together
- * by its resource and sent to the keeper, MHD's connection suspended; the answer arrives, the resource makes a response of it, the
- * connection is resumed. The front decides nothing about runs, and knows nobody's name. */
+ * One thread, one epoll. A request goes: head checked (head.c), route found (route.c), body taken in (request.c), question put
+ * together by its resource and sent to the keeper, MHD's connection suspended; the answer arrives, the resource makes a response of
+ * it, the connection is resumed. The front decides nothing about runs, and knows nobody's name. */
 #pragma once
 
 #include <jansson.h>

@@ -1,8 +1,8 @@
 /* head.c - is this a request that two parsers could not read in two ways, and that is meant for this socket?
  *
- * MHD has parsed it. What it lets pass and others might read otherwise is refused here: repeated or contradicting lengths, names with
- * blanks, controls in values. Nobody's web page has business on this socket either: a browser says where a request comes from, and names
- * the host it was sent to. */
+ * MHD has parsed it. What it lets pass and others might read otherwise is refused here: repeated or contradicting lengths, names
+ * with blanks, controls in values. Nobody's web page has business on this socket either: a browser says where a request comes from,
+ * and names the host it was sent to. */
 #include <string.h>
 #include <strings.h>
 
@@ -62,8 +62,9 @@ static bool is_field_text(const char *text, size_t length)
 	return true;
 }
 
-/* A folded line would have to be refused, or taken for a blank. MHD 0.9.75 glues it to the header's *name*, in a copy: so the value does not stand
- * behind the name any more, as it does in the request. Both lie in the connection's one pool, and end with a NUL there. */
+/* A folded line would have to be refused, or taken for a blank. MHD 0.9.75 glues it to the header's *name*, in a copy: so the value
+ * does not stand behind the name any more, as it does in the request. Both lie in the connection's one pool, and end with a NUL
+ * there. */
 static bool is_in_place(const char *name, size_t name_length, const char *value)
 {
 	const char *behind = name + name_length + 1;

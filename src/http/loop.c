@@ -23,8 +23,8 @@ static size_t keep_escapes(void *context, struct MHD_Connection *connection, cha
 	return length;
 }
 
-/* MHD is not strict, but head.c is: of what MHD refuses while it reads a head, version 0.9.75 sends the head of its answer twice. That is left
- * to what nobody but MHD sees, such as a length that is no number. */
+/* MHD is not strict, but head.c is: of what MHD refuses while it reads a head, version 0.9.75 sends the head of its answer twice.
+ * That is left to what nobody but MHD sees, such as a length that is no number. */
 static int start_daemon(struct front *front, struct err *err)
 {
 	unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;

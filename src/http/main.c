@@ -34,7 +34,8 @@ static int serve(unsigned uid, unsigned gid, struct err *err)
 {
 	struct stat status;
 	if (fstat(FRONT_INTAKE_FD, &status) < 0 || !S_ISSOCK(status.st_mode))
-		return err_set(err, ERR_STATE, "descriptor %d is no socket: this program is started by caisson serve", FRONT_INTAKE_FD);
+		return err_set(err, ERR_STATE, "descriptor %d is no socket: this program is started by caisson serve",
+		               FRONT_INTAKE_FD);
 	signal(SIGPIPE, SIG_IGN); /* sendfile has no MSG_NOSIGNAL */
 	int result = privilege_drop(uid, gid, err);
 	return result ? result : loop_run(err);

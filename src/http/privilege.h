@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 
-/* Becomes uid and gid when started as root, without supplementary groups and capabilities; no new privileges, small limits, and a filter of
- * the few system calls that serving takes. Each is checked afterwards: an error means that the process must end. */
+/* Becomes uid and gid when started as root, without supplementary groups and capabilities; no new privileges, small limits, and a
+ * filter of the few system calls that serving takes. Each is checked afterwards: an error means that the process must end. */
 int privilege_drop(unsigned uid, unsigned gid, struct err *err);
 
 /* filter.c: its part of it. */

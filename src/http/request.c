@@ -13,7 +13,12 @@ static struct request *request_new(struct client *client)
 	struct request *request = calloc(1, sizeof(*request));
 	if (request)
 		*request = (struct request){
-			.client = client, .body = BUF_INIT(WIRE_MANIFEST_MAX), .spool = -1, .sent = -1, .body_from_ns = clock_mono_ns()};
+			.client = client,
+			.body = BUF_INIT(WIRE_MANIFEST_MAX),
+			.spool = -1,
+			.sent = -1,
+			.body_from_ns = clock_mono_ns(),
+		};
 	return request;
 }
 
@@ -226,7 +231,8 @@ static void hear_answer(struct request *request, struct answer *answer)
 		request->spool = answer->fd;
 		answer->fd = -1;
 		if (request->spool < 0)
-			respond_error(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "protocol", "the keeper's answer makes no sense", NULL);
+			respond_error(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "protocol", "the keeper's answer makes no sense",
+			              NULL);
 	} else if (request->stream) {
 		stream_hear(request->stream, answer);
 	} else {
@@ -252,7 +258,8 @@ void request_answer(struct request *request, struct channel_message *message)
 		json_parse(message->text, message->length, &reply, NULL);
 	const json_t *ok = json_object_get(reply, "ok");
 	if (!message) {
-		JSON_AUTO json_t *lost = json_pack("{s:s, s:s}", "error", "lost", "message", "the keeper has closed this connection");
+		JSON_AUTO json_t *lost =
+			json_pack("{s:s, s:s}", "error", "lost", "message", "the keeper has closed this connection");
 		hear_refusal(request, lost);
 	} else if (!ok) {
 		hear_refusal(request, reply);

@@ -110,7 +110,8 @@ void respond_body(struct request *request, unsigned status, const char *type, st
 	if (bytes < 0 || offset < 0)
 		respond_error(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "protocol", "the keeper's answer makes no sense", NULL);
 	else
-		respond_part_of(request, status, type, &(struct part){.offset = (uint64_t)offset, .length = (uint64_t)bytes}, answer);
+		respond_part_of(request, status, type, &(struct part){.offset = (uint64_t)offset, .length = (uint64_t)bytes},
+		                answer);
 }
 
 void respond_fd(struct request *request, unsigned status, uint64_t offset, uint64_t length, struct answer *answer)

@@ -31,7 +31,8 @@ static int ask_cancel(struct request *request, struct question *ret, struct err 
 static void answer_cancel(struct request *request, struct answer *answer)
 {
 	if (answer_flag(answer, "sealed"))
-		respond_error(request, MHD_HTTP_CONFLICT, "state", "the run is sealed: a cancellation changes nothing any more", NULL);
+		respond_error(request, MHD_HTTP_CONFLICT, "state", "the run is sealed: a cancellation changes nothing any more",
+		              NULL);
 	else
 		respond_json(request, MHD_HTTP_ACCEPTED, answer);
 }

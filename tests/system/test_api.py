@@ -28,6 +28,7 @@ suite = harness.Suite("api")
 
 EVENT_CLIENTS = 1000
 POLLERS = 100
+HEALTH = b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 def dial(server):
@@ -84,8 +85,8 @@ def raw(server, data):
 
 
 def post_raw(body):
-    return (b"POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-            % len(body)) + body
+    return (b"POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(body)) + body
 
 
 @suite.case("a run goes through the API from its manifest to its bytes")
@@ -115,8 +116,8 @@ def _():
             equal((got.status, got.body, got.headers["Content-Disposition"]), (200, text, "attachment"), name)
         part = server.request("GET", f"/v1/runs/{run}/artifact?path=d/digits", headers={"Range": "bytes=3-4"})
         equal((part.status, part.body, part.headers["Content-Range"]), (206, b"34", "bytes 3-4/10"))
-        for name in ("d", "d/", "/d/digits", "./d/digits", "d//digits", "d/../d/digits", "d%2F..%2Fd%2Fdigits", "%2e%2e/digits", "digits",
-                     "d%5Cdigits", "d/digits%20"):
+        for name in ("d", "d/", "/d/digits", "./d/digits", "d//digits", "d/../d/digits", "d%2F..%2Fd%2Fdigits", "%2e%2e/digits",
+                     "digits", "d%5Cdigits", "d/digits%20"):
             is_in(server.request("GET", f"/v1/runs/{run}/artifact?path={name}").status, {400, 404}, name)
         rows = server.request("GET", "/v1/runs").json
         equal([row["run"] for row in rows["runs"]], [run])
@@ -135,14 +136,13 @@ def _():
         events = events_of(body)
         names = [name for _, name, _ in events]
         equal((names[0], names[-1]), ("accepted", "sealed"))
-        ordered = [name for name in names if name in ("prepared", "suspended", "enrolled", "launch_intent", "launched", "main_exited",
-                                                      "verified_empty", "sealed")]
-        equal(ordered, ["prepared", "suspended", "enrolled", "launch_intent", "launched", "main_exited", "verified_empty", "sealed"])
+        milestones = ["prepared", "suspended", "enrolled", "launch_intent", "launched", "main_exited", "verified_empty", "sealed"]
+        equal([name for name in names if name in milestones], milestones)
         equal([identity for identity, _, _ in events], [f"1-{i + 1}" for i in range(len(events))])
         records = caisson.rows("SELECT seq, kind FROM record ORDER BY seq")
         equal(names[:-1], [row["kind"] for row in records])
-        secrets = {row["boundary_id"] for row in caisson.attempts()} | {row["owner_id"] for row in caisson.rows("SELECT * FROM owner")}
-        for secret in secrets | {caisson.ledger, "epoch", "lease", "at_ns"}:
+        owners = {row["owner_id"] for row in caisson.rows("SELECT * FROM owner")}
+        for secret in caisson.boundary_ids() | owners | {caisson.ledger, "epoch", "lease", "at_ns"}:
             holds(secret.encode() not in body, f"{secret} is in the events")
         with start_request(server, f"/v1/runs/{run}/events", b"Last-Event-ID: 1-4\r\n") as client:
             equal(events_of(dechunk(read_all(client))[1]), events[4:])
@@ -191,10 +191,12 @@ def _():
 
 ARGV = b'"command":{"argv":["/bin/true"]},"version":"caisson.manifest/v1"'
 MALFORMED = [
-    b"", b"{", b"[" * 100000, b'{"a":' * 100000, b"null", b"[]", b'"x"', b"{" + ARGV + b"}x", b"{" + ARGV + b"}{}", b"\xef\xbb\xbf{" + ARGV + b"}",
-    b"{" + ARGV + b',"labels":{"a":"\xff"}}', b"{" + ARGV + b',"labels":{"a":"\\ud800"}}', b"{" + ARGV + b',"labels":{"a":"\\u0000"}}',
-    b"{" + ARGV + b"\0}", b"{" + ARGV + b',"version":"caisson.manifest/v1"}', b"{" + ARGV + b',"limits":{"wall_ms":1e999}}',
-    b"{" + ARGV + b',"limits":{"wall_ms":NaN}}', b"{" + ARGV + b',"limits":{"wall_ms":1.5}}', b"{" + ARGV + b',"limits":{"wall_ms":"1"}}',
+    b"", b"{", b"[" * 100000, b'{"a":' * 100000, b"null", b"[]", b'"x"', b"{" + ARGV + b"}x", b"{" + ARGV + b"}{}",
+    b"\xef\xbb\xbf{" + ARGV + b"}", b"{" + ARGV + b',"labels":{"a":"\xff"}}', b"{" + ARGV + b',"labels":{"a":"\\ud800"}}',
+    b"{" + ARGV + b',"labels":{"a":"\\u0000"}}', b"{" + ARGV + b"\0}", b"{" + ARGV + b',"version":"caisson.manifest/v1"}',
+    b"{" + ARGV + b',"limits":{"wall_ms":1e999}}',
+    b"{" + ARGV + b',"limits":{"wall_ms":NaN}}', b"{" + ARGV + b',"limits":{"wall_ms":1.5}}',
+    b"{" + ARGV + b',"limits":{"wall_ms":"1"}}',
     b"{" + ARGV + b',"limits":{"wall_ms":9223372036854775808}}', b"{" + ARGV + b',"limits":{"wall_ms":-1}}',
     b"{" + ARGV + b',"limits":{"wal_ms":1000}}', b"{" + ARGV + b',"limits":{"wall_ms":true}}', b"{" + ARGV + b',"limits":[]}',
     b"{" + ARGV + b',"inputs":[{"source":"/etc/shadow","target":"/box/x"}]}', b"{" + ARGV + b',"stdin":{"source":"/etc/shadow"}}',
@@ -212,7 +214,7 @@ def _():
         server.wait(server.submit("/bin/true"))
 
 
-@suite.case("a client that vanishes while it waits changes nothing; one that vanishes in an upload leaves nothing (S11, S12)")
+@suite.case("a client that vanishes while it waits changes nothing; in an upload it leaves nothing (S11, S12)")
 def _():
     caisson = Caisson()
     with Server(caisson) as server:
@@ -249,7 +251,7 @@ def _():
         holds(time.monotonic() - started > 0.3, "it pauses in between")
         for client in clients:
             client.close()
-        wait_until(lambda: raw(server, b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") == 200, 20, "it serves")
+        wait_until(lambda: raw(server, HEALTH) == 200, 20, "it serves")
         resource.prlimit(server.popen.pid, resource.RLIMIT_NOFILE, before)
         equal(server.wait(server.submit("/bin/true"))["verdict"], "succeeded")
 
@@ -298,9 +300,9 @@ def _():
         with contextlib.closing(sqlite3.connect(caisson.database(), isolation_level=None, timeout=10)) as other:
             other.execute("BEGIN IMMEDIATE")
             answers = []
-            threads = [threading.Thread(target=lambda i=i: answers.append(server.request(
-                "POST", "/v1/runs", {"version": "caisson.manifest/v1", "command": {"argv": ["/bin/true"]}}, {"Idempotency-Key": f"k{i}"})))
-                       for i in range(4)]
+            manifest = {"version": "caisson.manifest/v1", "command": {"argv": ["/bin/true"]}}
+            threads = [threading.Thread(target=lambda i=i: answers.append(
+                server.request("POST", "/v1/runs", manifest, {"Idempotency-Key": f"k{i}"}))) for i in range(4)]
             for thread in threads:
                 thread.start()
             time.sleep(3)  # the lock is held this long: nothing announces that somebody waits for it
@@ -373,7 +375,8 @@ def _():
 
 
 def front_pid(server):
-    found = subprocess.run(["pgrep", "-P", str(server.popen.pid), "-x", "caisson-front"], capture_output=True, text=True, check=True)
+    found = subprocess.run(["pgrep", "-P", str(server.popen.pid), "-x", "caisson-front"], capture_output=True, text=True,
+                           check=True)
     return int(found.stdout)
 
 
@@ -391,11 +394,11 @@ def _():
         os.kill(front_pid(server), signal.SIGKILL)
         with contextlib.suppress(ConnectionResetError):
             read_all(waiting)
-        wait_until(lambda: raw(server, b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") == 200, 20, "served")
+        wait_until(lambda: raw(server, HEALTH) == 200, 20, "served")
         equal(server.wait(run)["verdict"], "succeeded")
 
 
-@suite.case(f"{EVENT_CLIENTS} clients follow one run, one of them never reads: all others get every event, memory is bounded", timeout=240)
+@suite.case(f"{EVENT_CLIENTS} clients follow one run, one never reads: all others get every event, memory is bounded", timeout=240)
 def _():
     raise_file_limit()
     caisson = Caisson()
@@ -436,8 +439,8 @@ def _():
         equal(identities, [f"1-{i + 1}" for i in range(len(identities))])
         for stream in data.values():
             equal([identity for identity, _, _ in events_of(dechunk(stream)[1])], identities)
-        print(f"# {EVENT_CLIENTS} clients: cancel to the end of the first stream {first * 1000:.0f} ms, of the last {last * 1000:.0f} ms; "
-              f"{grown[0]} KiB more in the front, {grown[1]} KiB in the keeper")
+        print(f"# {EVENT_CLIENTS} clients: cancel to the end of the first stream {first * 1000:.0f} ms, of the last "
+              f"{last * 1000:.0f} ms; {grown[0]} KiB more in the front, {grown[1]} KiB in the keeper")
         holds(max(grown) < 96 * 1024 or sanitized(), f"{grown} KiB")
         deaf.close()
 

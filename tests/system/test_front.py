@@ -160,7 +160,8 @@ REFUSED = [
     ("a folded header that means nothing", get(b"/v1/health", b"X: a\r\n b\r\n"), {400}),
     ("a folded host", b"GET /v1/health HTTP/1.1\r\nHost: evil.\r\n localhost\r\n\r\n", {400, 403}),
     ("a folded name", b"POST /v1/runs HTTP/1.1\r\n" + HOST + JSON + b"Content: 2\r\n -Length\r\n\r\n{}", {400}),
-    ("an endless length", b"POST /v1/runs HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 99999999999999999999\r\n\r\n", {400, 413}),
+    ("an endless length", b"POST /v1/runs HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 99999999999999999999\r\n\r\n",
+     {400, 413}),
     ("a length of 5 MiB", b"POST /v1/runs HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 5242880\r\n\r\n", {413}),
     ("an object of 9 GiB", b"PUT /v1/objects HTTP/1.1\r\n" + HOST + b"Content-Length: 9663676416\r\n\r\n", {413}),
     ("a body where none is due", get(b"/v1/health", b"Content-Length: 2\r\n") + b"{}", {400}),
@@ -174,7 +175,8 @@ REFUSED = [
      + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n{}\r\n0\r\n\r\n", {0, 400, 413}),
     ("a chunk size that is none", b"POST /v1/runs HTTP/1.1\r\n" + HOST + JSON
      + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n", {0, 400}),
-    ("text as a manifest", b"POST /v1/runs HTTP/1.1\r\n" + HOST + b"Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", {415}),
+    ("text as a manifest", b"POST /v1/runs HTTP/1.1\r\n" + HOST + b"Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}",
+     {415}),
     ("no type", b"POST /v1/runs HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\n\r\n{}", {415}),
     ("a form", b"POST /v1/runs/" + RUN.encode() + b"/cancel HTTP/1.1\r\n" + HOST
      + b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\na=b", {415}),
@@ -271,7 +273,8 @@ def _():
 def _():
     keeper = Keeper(run=lambda message, *_: ({"ok": {}}, message["run"].encode()))
     with front(keeper) as one:
-        requests = b"".join(b"GET /v1/runs/run-%d HTTP/1.1\r\n" % i + HOST + (CLOSE if i == 19 else b"") + b"\r\n" for i in range(20))
+        requests = b"".join(b"GET /v1/runs/run-%d HTTP/1.1\r\n" % i + HOST + (CLOSE if i == 19 else b"") + b"\r\n"
+                            for i in range(20))
         bodies = re.findall(rb"\r\n\r\n(run-\d+)", exchange(one, requests))
         equal(bodies, [b"run-%d" % i for i in range(20)])
 
@@ -296,8 +299,8 @@ def _():
                 equal((statuses(answer), keeper.asked), ([400], []), sent)
             else:
                 equal((statuses(answer), [asked[2] for asked in keeper.asked]), ([404], [expected]), sent)
-        for path in (b"/v1/runs/../runs", b"/v1/runs/%2e%2e", b"/v1/runs/run-a%00", b"/v1/runs/run-a/", b"//v1/runs", b"/v1/runs/run-a/..",
-                     b"/v1/runs/" + b"a" * 40, b"/v1/runs/RUN-A", b"/v1/%72uns"):
+        for path in (b"/v1/runs/../runs", b"/v1/runs/%2e%2e", b"/v1/runs/run-a%00", b"/v1/runs/run-a/", b"//v1/runs",
+                     b"/v1/runs/run-a/..", b"/v1/runs/" + b"a" * 40, b"/v1/runs/RUN-A", b"/v1/%72uns"):
             keeper.asked.clear()
             equal((statuses(exchange(one, get(path))), keeper.asked), ([404], []), path)
 
@@ -500,7 +503,8 @@ def _():
         clients = [one.connect()[0] for _ in range(24)]
         before = resident_kb(one)
         for client in clients:
-            client.sendall(b"POST /v1/runs HTTP/1.1\r\n" + HOST + CLOSE + JSON + b"Content-Length: %d\r\n\r\n" % size + b"x" * (size - 1))
+            client.sendall(b"POST /v1/runs HTTP/1.1\r\n" + HOST + CLOSE + JSON + b"Content-Length: %d\r\n\r\n" % size)
+            client.sendall(b"x" * (size - 1))
         served(one)
         stays_small(one, before, 160 * 1024, "96 MiB of bodies")
         for client in clients:
@@ -618,7 +622,8 @@ def _():
                         open_clients -= 1
                         continue
                     received[key.data] += data
-                    if b"id: 1-%d\n" % published in received[key.data][-EventKeeper.TAIL:] and data.endswith((b"\n\n\r\n", b"0\r\n\r\n")):
+                    whole = data.endswith((b"\n\n\r\n", b"0\r\n\r\n"))
+                    if whole and b"id: 1-%d\n" % published in received[key.data][-EventKeeper.TAIL:]:
                         got += 1
                 if published == events and not selector.get_map():
                     break

@@ -1,8 +1,9 @@
-/* api.h - the keeper's side of the HTTP API: listens on a unix socket, hands connections to the front, and answers what the front asks.
+/* api.h - the keeper's side of the HTTP API: listens on a unix socket, hands connections to the front, and answers what the front
+ * asks.
  *
- * A connection's peer credentials are read here and bound to a channel of its own (wire.h); the front only ever holds connections that it was
- * handed. One thread waits for sockets, channels and time; a few others serve one request each. A request that has to wait is parked and
- * holds none of them. */
+ * A connection's peer credentials are read here and bound to a channel of its own (wire.h); the front only ever holds connections
+ * that it was handed. One thread waits for sockets, channels and time; a few others serve one request each. A request that has to
+ * wait is parked and holds none of them. */
 #pragma once
 
 #include <sys/types.h>
@@ -36,8 +37,8 @@ struct api;
 /* Listens, starts the front and the threads. ERR_BUSY when somebody listens on the socket already. */
 int api_start(const struct api_options *options, struct api **ret, struct err *err);
 
-/* Something was committed about this run, or its live state changed: whoever waits for it looks again. From any thread, until api_free;
- * quick. */
+/* Something was committed about this run, or its live state changed: whoever waits for it looks again. From any thread, until
+ * api_free; quick. */
 void api_changed(struct api *api, const char *run_id);
 
 /* Closes the socket and every connection, ends the front, joins the threads: ledger, store and core are not used any more. */

@@ -1,7 +1,9 @@
-/* api_internal.h - what the files of the API share: connections, the calls that come on them, and who holds what. Private to this folder.
+/* api_internal.h - what the files of the API share: connections, the calls that come on them, and who holds what. Private to this
+ * folder.
  *
- * A connection is at any time in one place: armed in the epoll (IDLE), in the queue (READY), with one thread (BUSY), or waiting for a change of
- * its run (PARKED, and armed too: what becomes readable then is the end). It is freed by the loop alone, when no event can name it. */
+ * A connection is at any time in one place: armed in the epoll (IDLE), in the queue (READY), with one thread (BUSY), or waiting for
+ * a change of its run (PARKED, and armed too: what becomes readable then is the end). It is freed by the loop alone, when no event
+ * can name it. */
 #pragma once
 
 #include <jansson.h>
@@ -131,8 +133,8 @@ struct api {
 /* listen.c */
 int listener_open(const char *path, struct listener *ret, struct err *err);
 void listener_close(struct listener *listener);
-/* Accepts what is there, and hands it to the front. ERR_LOST: the front does not listen. Another error: descriptors or memory are short, and who
- * waits goes on waiting. */
+/* Accepts what is there, and hands it to the front. ERR_LOST: the front does not listen. Another error: descriptors or memory are
+ * short, and who waits goes on waiting. */
 int listener_accept(struct api *api, struct err *err);
 
 /* front_process.c */
@@ -205,6 +207,7 @@ void feeds_init(struct api *api);
 void feeds_done(struct api *api);
 
 /* The operations, one file for each kind. */
-extern const struct operation operation_submit, operation_list, operation_run, operation_cancel, operation_logs, operation_artifacts,
+extern const struct operation operation_submit, operation_list, operation_run, operation_cancel, operation_logs,
+	operation_artifacts,
 	operation_artifact, operation_events, operation_object_begin, operation_object_seal, operation_workers, operation_recover,
 	operation_health, operation_readiness, operation_metrics;

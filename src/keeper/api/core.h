@@ -1,7 +1,7 @@
 /* core.h - what the API needs of the keeper that it belongs to: a few calls, each of them safe from any thread.
  *
- * What is recorded the API reads from the ledger; here is what is decided now, and what only lives in memory. The API checks who may ask;
- * the core does not. */
+ * What is recorded the API reads from the ledger; here is what is decided now, and what only lives in memory. The API checks who
+ * may ask; the core does not. */
 #pragma once
 
 #include <stdbool.h>
@@ -50,8 +50,9 @@ struct api_worker {
 typedef int (*api_worker_fn)(void *context, const struct api_worker *worker);
 
 struct api_core {
-	/* Seals the inputs, compiles, and queues durably. ERR_CONFLICT: the key was used for another manifest. ERR_LIMIT: the queue is full.
-	 * ERR_INVALID names the JSON path; ERR_NOT_FOUND an input whose digest is not in the store; ERR_UNENFORCEABLE, ERR_UNSUPPORTED. */
+	/* Seals the inputs, compiles, and queues durably. ERR_CONFLICT: the key was used for another manifest. ERR_LIMIT: the queue
+	 * is full. ERR_INVALID names the JSON path; ERR_NOT_FOUND an input whose digest is not in the store; ERR_UNENFORCEABLE,
+	 * ERR_UNSUPPORTED. */
 	int (*submit)(void *context, const struct api_submission *submission, struct api_submitted *ret, struct err *err);
 
 	/* Durable when it returns; then it acts. *ret_sealed: it changes nothing any more. */
@@ -60,14 +61,14 @@ struct api_core {
 	/* ERR_NOT_FOUND when the run is not one that this keeper queues or drives. */
 	int (*live)(void *context, const char *run_id, struct api_live *ret, struct err *err);
 
-	/* An object of the caller's own (capture_free) to read along with a stream, which is 0 for stdout and 1 for stderr, of a run that is
-	 * being driven here. ERR_NOT_FOUND when it is not, or has none yet. */
+	/* An object of the caller's own (capture_free) to read along with a stream, which is 0 for stdout and 1 for stderr, of a
+	 * run that is being driven here. ERR_NOT_FOUND when it is not, or has none yet. */
 	int (*stream)(void *context, const char *run_id, int stream, struct capture **ret, struct err *err);
 
 	int (*workers)(void *context, api_worker_fn fn, void *fn_context, struct err *err);
 
-	/* Recovers the slot's boundary by a new worker, and waits for it. *ret_recovered: it is available again. ERR_NOT_FOUND: no such slot;
-	 * ERR_STATE: it is not quarantined. */
+	/* Recovers the slot's boundary by a new worker, and waits for it. *ret_recovered: it is available again. ERR_NOT_FOUND: no
+	 * such slot; ERR_STATE: it is not quarantined. */
 	int (*recover)(void *context, int slot, bool *ret_recovered, struct err *err);
 
 	/* Would a run of some profile get a verified worker now? reason: why not. */

@@ -1,6 +1,7 @@
 /* feed.c - the events of a run, as the text that every client gets: read from the ledger once for all who wait for the same change.
  *
- * A place for a few runs at a time, by their ids. Who comes first after a change reads, and the others wait for that and share it. */
+ * A place for a few runs at a time, by their ids. Who comes first after a change reads, and the others wait for that and share
+ * it. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +72,8 @@ static int add_event(struct feed *feed, struct event event, const char *kind, js
 	if (feed->count == FEED_EVENTS_MAX)
 		return err_set(err, ERR_LIMIT, "a run with more than %d records", FEED_EVENTS_MAX);
 	event.begin = feed->text.len;
-	int result = buf_printf(&feed->text, err, "id: %lld-%lld\nevent: %s\ndata: ", (long long)event.attempt, (long long)event.seq,
-	                        kind);
+	int result = buf_printf(&feed->text, err, "id: %lld-%lld\nevent: %s\ndata: ", (long long)event.attempt,
+	                        (long long)event.seq, kind);
 	if (result == 0)
 		result = json_canonical(owned, &feed->text, err);
 	if (result == 0)

@@ -34,8 +34,8 @@ static int put_workers(const struct api_stats *stats, struct buf *ret, struct er
 {
 	int result = put_head(ret, "caisson_workers", "gauge", "Workers, by state.", err);
 	for (int i = 0; result == 0 && i < STATS_WORKER_COUNT; i++)
-		result = buf_printf(ret, err, "caisson_workers{state=\"%s\"} %" PRIu64 "\n", stats_worker_name((enum stats_worker)i),
-		                    stats->workers[i]);
+		result = buf_printf(ret, err, "caisson_workers{state=\"%s\"} %" PRIu64 "\n",
+		                    stats_worker_name((enum stats_worker)i), stats->workers[i]);
 	return result;
 }
 
@@ -73,7 +73,7 @@ int metrics_render(const struct api_stats *stats, uint64_t connections, uint64_t
 		{"caisson_queue_length", "gauge", "Runs that wait for a worker.", stats->queued},
 		{"caisson_runs_paused", "gauge", "Runs of the queue that no worker may take now.", stats->paused},
 		{"caisson_runs_active", "gauge", "Runs that workers drive.", stats->running},
-		{"caisson_quarantines_total", "counter", "Attempts whose boundary could not be verified empty.", stats->quarantines},
+		{"caisson_quarantines_total", "counter", "Attempts whose boundary was not verified empty.", stats->quarantines},
 		{"caisson_recoveries_total", "counter", "Attempts recovered.", stats->recoveries},
 		{"caisson_stream_dropped_bytes_total", "counter", "Output of guests beyond their limits.", stats->dropped_bytes},
 		{"caisson_ledger_commits_total", "counter", "Transactions of the ledger.", stats->ledger_commits},

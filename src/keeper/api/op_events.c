@@ -23,8 +23,8 @@ static int answer(struct call *call, const struct feed *feed, struct err *err)
 		call->seen = feed_changes(feed);
 		return CALL_PARK;
 	}
-	call->reply.ok = json_pack("{s:I, s:I, s:b}", "attempt", (json_int_t)position.attempt, "seq", (json_int_t)position.seq, "end",
-	                           (int)position.end);
+	call->reply.ok = json_pack("{s:I, s:I, s:b}", "attempt", (json_int_t)position.attempt, "seq", (json_int_t)position.seq,
+	                           "end", (int)position.end);
 	return 0;
 }
 

@@ -68,7 +68,8 @@ static int answer_sealed(struct call *call, const struct request *request, struc
 	if (result == ERR_NOT_FOUND) /* nothing ran */
 		return answer(call, 0, true);
 	if (result == 0)
-		result = in_store ? answer_object(call, request, &stream.sha256, err) : answer_row(call, request, &stream, data, err);
+		result = in_store ? answer_object(call, request, &stream.sha256, err)
+		                  : answer_row(call, request, &stream, data, err);
 	free(data);
 	return result;
 }

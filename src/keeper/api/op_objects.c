@@ -1,4 +1,5 @@
-/* op_objects.c - takes an input's bytes into the store: first into a file without a name, which the front writes, then under their digest.
+/* op_objects.c - takes an input's bytes into the store: first into a file without a name, which the front writes, then under their
+ * digest.
  *
  * The object is nobody's until a run names it: a sweep in between may remove it, and then it has to be sent again. */
 #include <errno.h>

@@ -32,9 +32,9 @@ static int add_row(void *context, const struct ledger_list_row *row)
 		listing->more = true;
 		return 0;
 	}
-	json_t *object = json_pack("{s:s, s:s, s:s, s:o, s:o, s:s}", "run", row->run_id, "owner", row->principal, "state", row->state,
-	                           "verdict", text_or_null(row->verdict), "reason", text_or_null(row->reason), "created_at",
-	                           clock_format(row->created_at_ms, created));
+	json_t *object = json_pack("{s:s, s:s, s:s, s:o, s:o, s:s}", "run", row->run_id, "owner", row->principal, "state",
+	                           row->state, "verdict", text_or_null(row->verdict), "reason", text_or_null(row->reason),
+	                           "created_at", clock_format(row->created_at_ms, created));
 	if (!object || json_set_bytes(object, "command", command, strlen(command), NULL)) {
 		json_decref(object);
 		return ERR_NO_MEMORY;
@@ -116,7 +116,9 @@ static int add_provisional(struct call *call, const struct ledger_run_state *sta
 	struct provisional provisional = {.result = NULL};
 	int result = ledger->ops->records(ledger, state->latest.attempt_id, keep_provisional, &provisional, err);
 	if (result == 0 && provisional.result)
-		return json_object_set_new(view, "provisional_result", provisional.result) < 0 ? err_set(err, ERR_NO_MEMORY, "out of memory") : 0;
+		return json_object_set_new(view, "provisional_result", provisional.result) < 0
+		               ? err_set(err, ERR_NO_MEMORY, "out of memory")
+		               : 0;
 	json_decref(provisional.result);
 	return result;
 }
@@ -132,12 +134,13 @@ static int add_receipt(struct call *call, json_t *view, struct err *err)
 	free(text);
 	if (result)
 		return err_context(err, ERR_DAMAGED, "the receipt");
-	return json_object_set_new(view, "receipt", receipt ? receipt : json_null()) < 0 ? err_set(err, ERR_NO_MEMORY, "out of memory")
-	                                                                                 : 0;
+	return json_object_set_new(view, "receipt", receipt ? receipt : json_null()) < 0
+	               ? err_set(err, ERR_NO_MEMORY, "out of memory")
+	               : 0;
 }
 
-/* state: of the attempt, if there is one that counts; of the queue otherwise. A quarantine that is being recovered at this moment, because its
- * worker was lost, is none yet. */
+/* state: of the attempt, if there is one that counts; of the queue otherwise. A quarantine that is being recovered at this moment,
+ * because its worker was lost, is none yet. */
 static void fill_live(struct call *call, const struct ledger_run_state *state, struct api_live *ret, const char **ret_state)
 {
 	const struct api_core *core = call->api->options.core;
@@ -159,10 +162,10 @@ static int reply_view(struct call *call, const struct ledger_run_state *state, c
 {
 	char created[CLOCK_TEXT_SIZE];
 	JSON_AUTO json_t *view =
-		json_pack("{s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:o, s:n}", "run", call->run_id, "owner", state->principal, "created_at",
-	                  clock_format(state->created_at_ms, created), "state", name, "attempts", state->attempts, "cancelled",
-	                  (int)state->cancelled, "verdict", state->sealed ? json_string(state->verdict) : json_null(), "reason",
-	                  text_or_null(state->sealed ? state->reason : live->reason), "receipt");
+		json_pack("{s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:o, s:n}", "run", call->run_id, "owner", state->principal,
+	                  "created_at", clock_format(state->created_at_ms, created), "state", name, "attempts", state->attempts,
+	                  "cancelled", (int)state->cancelled, "verdict", state->sealed ? json_string(state->verdict) : json_null(),
+	                  "reason", text_or_null(state->sealed ? state->reason : live->reason), "receipt");
 	if (!view)
 		return err_set(err, ERR_NO_MEMORY, "out of memory for an answer");
 	int result = state->sealed ? add_receipt(call, view, err) : 0;

@@ -1,7 +1,7 @@
 /* public.c - the public view of a record: of each kind, the members that are named here, and nothing else.
  *
- * Ids of boundaries and owners, leases, paths of the host and details that may name them stay in the ledger (contract, "Evidence"). A kind that is
- * new is shown without its members until somebody has decided. */
+ * Ids of boundaries and owners, leases, paths of the host and details that may name them stay in the ledger (contract, "Evidence").
+ * A kind that is new is shown without its members until somebody has decided. */
 #include <string.h>
 
 #include "base/clock.h"

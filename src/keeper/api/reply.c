@@ -75,8 +75,8 @@ static int send_ok(struct connection *connection, struct err *err)
 /* Errors that speak of the request. The texts of all others may name what is the host's. */
 static bool is_public(const struct call *call, int code)
 {
-	static const int codes[] = {ERR_INVALID, ERR_LIMIT, ERR_NOT_FOUND, ERR_EXISTS, ERR_UNSUPPORTED, ERR_UNENFORCEABLE, ERR_STATE,
-		ERR_CONFLICT, ERR_BUSY};
+	static const int codes[] = {ERR_INVALID,       ERR_LIMIT, ERR_NOT_FOUND, ERR_EXISTS, ERR_UNSUPPORTED,
+	                            ERR_UNENFORCEABLE, ERR_STATE, ERR_CONFLICT,  ERR_BUSY};
 	if (code == ERR_PERMISSION)
 		return call->refused;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)

@@ -7,7 +7,8 @@
 
 /* From the fence's commit to a run of an hour. */
 const uint64_t stats_bounds_us[STATS_BUCKETS] = {
-	500, 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 10000000, 60000000, 600000000, 3600000000,
+	500,    1000,   2500,    5000,    10000,    25000,    50000,     100000,
+	250000, 500000, 1000000, 2500000, 10000000, 60000000, 600000000, 3600000000,
 };
 
 void stats_observe(struct stats_histogram *histogram, int64_t duration_ns)

@@ -1,25 +1,26 @@
 /* wire.h - what the keeper and the front say to each other.
  *
- * Intake: the front's descriptor 3, a SEQPACKET socket. Each message hands one connection over: the text `{}`, and two descriptors, the
- * client's socket and that connection's channel. Who the client is the front never says: it is bound to the channel.
+ * Intake: the front's descriptor 3, a SEQPACKET socket. Each message hands one connection over: the text `{}`, and two descriptors,
+ * the client's socket and that connection's channel. Who the client is the front never says: it is bound to the channel.
  *
  * Channel: messages as in keeper/channel.h, both ends non-blocking. The front asks, one request at a time:
  *
- *     {"op":"submit","idempotency_key":"…"}   the manifest as document, or, when it does not fit, as descriptor   → run, existing
+ *     {"op":"submit","idempotency_key":"…"}   the manifest as document, or as descriptor if it is long     → run, existing
  *     {"op":"list","limit":N,"cursor":"…","owner":"…"}
  *     {"op":"run","run":"run-…","wait_ms":N}
- *     {"op":"cancel","run":"run-…"}                                                                               → sealed
- *     {"op":"logs","run":"run-…","stream":"stdout","offset":N,"wait_ms":N}                                        → next, end
+ *     {"op":"cancel","run":"run-…"}                                                                        → sealed
+ *     {"op":"logs","run":"run-…","stream":"stdout","offset":N,"wait_ms":N}                                 → next, end
  *     {"op":"artifacts","run":"run-…"}
- *     {"op":"artifact","run":"run-…"}         the path as document                                                → digest
- *     {"op":"events","run":"run-…","attempt":N,"seq":N,"wait_ms":N}                                               → attempt, seq, end
+ *     {"op":"artifact","run":"run-…"}         the path as document                                         → digest
+ *     {"op":"events","run":"run-…","attempt":N,"seq":N,"wait_ms":N}                                        → attempt, seq, end
  *     {"op":"object_begin"}                   the reply has an unlinked file to write the bytes to
- *     {"op":"object_seal"}                                                                                        → digest, bytes
- *     {"op":"workers"} {"op":"recover","slot":N} {"op":"health"} {"op":"readiness"} {"op":"metrics"}              → recovered; ready
+ *     {"op":"object_seal"}
+ *     {"op":"workers"} {"op":"recover","slot":N} {"op":"health"} {"op":"metrics"}
+ *     {"op":"readiness"}                                                                                   → ready
  *
  * idempotency_key, cursor and owner may be absent. The answer is {"ok":{…}} with the members named on the right, and a body: in the
- * document, or, with {"bytes":N,"offset":N} in `ok`, N bytes from that offset of the descriptor. Or it is {"error":CODE,"message":"…"},
- * with "path" where the place is known. CODE is an err_code_name, or "queue_full". */
+ * document, or, with {"bytes":N,"offset":N} in `ok`, N bytes from that offset of the descriptor. Or it is
+ * {"error":CODE,"message":"…"}, with "path" where the place is known. CODE is an err_code_name, or "queue_full". */
 #pragma once
 
 #include <stdint.h>

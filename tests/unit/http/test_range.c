@@ -50,8 +50,9 @@ static void what_lies_outside_is_told(void **state)
 
 static void what_makes_no_sense_or_asks_for_more_is_ignored(void **state)
 {
-	static const char *const texts[] = {"", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1", "bytes=5-4", "bytes=1-2,4-5", "bytes=1-2 ",
-		"bytes= 1-2", "bytes=+1-2", "bytes=--1", "bytes=1--2", "lines=1-2", "bytes=1-2-3"};
+	static const char *const texts[] = {"",           "bytes",     "bytes=",        "bytes=-",    "bytes=a-b",
+	                                    "bytes=1",    "bytes=5-4", "bytes=1-2,4-5", "bytes=1-2 ", "bytes= 1-2",
+	                                    "bytes=+1-2", "bytes=--1", "bytes=1--2",    "lines=1-2",  "bytes=1-2-3"};
 	struct range range;
 	(void)state;
 	assert_int_equal(range_parse(NULL, 10, &range), RANGE_ALL);

@@ -39,10 +39,12 @@ static int play_submit(void *context, const struct api_submission *submission, s
 {
 	struct stage *stage = context;
 	snprintf(stage->submitted_by, sizeof(stage->submitted_by), "%s", submission->principal);
-	snprintf(stage->submitted_key, sizeof(stage->submitted_key), "%s", submission->idempotency_key ? submission->idempotency_key : "");
+	snprintf(stage->submitted_key, sizeof(stage->submitted_key), "%s",
+	         submission->idempotency_key ? submission->idempotency_key : "");
 	if (stage->refuse)
 		return err_set(err, stage->refuse, "%s", stage->refusal);
-	return fixture_try_submit(&stage->fixture, submission->principal, submission->idempotency_key, ret->run_id, &ret->existing, err);
+	return fixture_try_submit(&stage->fixture, submission->principal, submission->idempotency_key, ret->run_id, &ret->existing,
+	                          err);
 }
 
 static int play_cancel(void *context, const char *run_id, bool *ret_sealed, struct err *err)
@@ -74,7 +76,12 @@ static int play_workers(void *context, api_worker_fn fn, void *fn_context, struc
 {
 	const struct api_worker workers[] = {
 		{.slot = 0, .profile = "linux", .state = STATS_BUSY, .reason = "", .run_id = "run-a", .principal = "uid:7"},
-		{.slot = 1, .profile = "linux", .state = STATS_QUARANTINED, .reason = "not_verified_empty", .run_id = "", .principal = ""},
+		{.slot = 1,
+	         .profile = "linux",
+	         .state = STATS_QUARANTINED,
+	         .reason = "not_verified_empty",
+	         .run_id = "",
+	         .principal = ""},
 	};
 	int result = 0;
 	(void)context, (void)err;
@@ -186,9 +193,12 @@ int dial(const char *path)
 static void send_request(int fd, const char *method, const char *target, const char *more, const char *body)
 {
 	BUF_AUTO struct buf text = BUF_INIT(ANSWER_MAX);
-	assert_int_equal(buf_printf(&text, NULL, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s", method, target, more), 0);
+	assert_int_equal(
+		buf_printf(&text, NULL, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s", method, target, more), 0);
 	if (body)
-		assert_int_equal(buf_printf(&text, NULL, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body), 0);
+		assert_int_equal(buf_printf(&text, NULL, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+		                            strlen(body), body),
+		                 0);
 	else
 		assert_int_equal(buf_puts(&text, "\r\n", NULL), 0);
 	fd_write_all(fd, text.data, text.len); /* it may be refused before all of it is sent */

@@ -1,4 +1,5 @@
-/* stage.h - an API whole, for its tests: a socket, the real front, a real ledger shared by threads; only the keeper behind it is played. */
+/* stage.h - an API whole, for its tests: a socket, the real front, a real ledger shared by threads; only the keeper behind it is
+ * played. */
 #pragma once
 
 #include <pthread.h>

@@ -166,7 +166,8 @@ static void events_come_in_order_end_with_the_seal_and_say_nothing_private(void 
 	assert_lacks(rest, "id: 1-2\n");
 	assert_has(rest, "id: 1-3\n");
 	free(rest);
-	assert_answer(stage, "GET", target_of(attempt.run_id, "/events"), "Last-Event-ID: 3-1\r\n", NULL, "HTTP/1.1 200 ", "\r\n0\r\n");
+	assert_answer(stage, "GET", target_of(attempt.run_id, "/events"), "Last-Event-ID: 3-1\r\n", NULL, "HTTP/1.1 200 ",
+	              "\r\n0\r\n");
 	assert_answer(stage, "GET", target_of("run-aaaaaaaaaaaaaaaa", "/events"), "", NULL, "HTTP/1.1 404 ");
 }
 
@@ -191,7 +192,8 @@ static void output_is_read_along_and_then_from_the_ledger(void **state)
 	assert_int_equal(capture_write(stage->capture, "hel", 3, &err), 0);
 	assert_answer(stage, "GET", target_of(attempt.run_id, "/logs?stream=stdout"), "", NULL, "Caisson-Offset: 3\r\n",
 	              "Caisson-End: false\r\n", "\r\n\r\nhel");
-	snprintf(waiter.target, sizeof(waiter.target), "%s", target_of(attempt.run_id, "/logs?stream=stdout&offset=3&wait_ms=60000"));
+	snprintf(waiter.target, sizeof(waiter.target), "%s",
+	         target_of(attempt.run_id, "/logs?stream=stdout&offset=3&wait_ms=60000"));
 	assert_int_equal(pthread_create(&thread, NULL, wait_in_thread, &waiter), 0);
 	await_waiting(stage, 1);
 	assert_int_equal(capture_write(stage->capture, "lo", 2, &err), 0);
@@ -199,9 +201,11 @@ static void output_is_read_along_and_then_from_the_ledger(void **state)
 	assert_has(waiter.answer, "\r\n\r\nlo");
 	assert_has(waiter.answer, "Caisson-Offset: 5\r\n");
 	free(waiter.answer);
-	assert_answer(stage, "GET", target_of(attempt.run_id, "/logs?stream=stderr&wait_ms=50"), "", NULL, "Caisson-End: false\r\n");
+	assert_answer(stage, "GET", target_of(attempt.run_id, "/logs?stream=stderr&wait_ms=50"), "", NULL,
+	              "Caisson-End: false\r\n");
 
-	snprintf(waiter.target, sizeof(waiter.target), "%s", target_of(attempt.run_id, "/logs?stream=stdout&offset=5&wait_ms=60000"));
+	snprintf(waiter.target, sizeof(waiter.target), "%s",
+	         target_of(attempt.run_id, "/logs?stream=stdout&offset=5&wait_ms=60000"));
 	assert_int_equal(pthread_create(&thread, NULL, wait_in_thread, &waiter), 0);
 	await_waiting(stage, 1);
 	assert_int_equal(fixture_intent(&stage->fixture, &attempt, &err), 0);
@@ -244,14 +248,16 @@ static void a_submission_is_bound_to_who_sent_it(void **state)
 static void a_manifest_that_is_wrong_is_refused_by_its_path(void **state)
 {
 	struct stage *stage = *state;
-	assert_answer(stage, "POST", "/v1/runs", "", "{\"version\":\"caisson.manifest/v1\",\"command\":{\"argv\":[\"a\"]},\"limits\":{\"wal_ms\":1}}",
+	assert_answer(stage, "POST", "/v1/runs", "",
+	              "{\"version\":\"caisson.manifest/v1\",\"command\":{\"argv\":[\"a\"]},\"limits\":{\"wal_ms\":1}}",
 	              "HTTP/1.1 400 ", "\"path\":\"$.limits.wal_ms\"");
 	assert_answer(stage, "POST", "/v1/runs", "",
-	              "{\"version\":\"caisson.manifest/v1\",\"command\":{\"argv\":[\"a\"]},\"inputs\":[{\"source\":\"/etc/shadow\",\"target\":\"/box/s\"}]}",
+	              "{\"version\":\"caisson.manifest/v1\",\"command\":{\"argv\":[\"a\"]},\"inputs\":[{\"source\":\"/etc/"
+	              "shadow\",\"target\":\"/box/s\"}]}",
 	              "HTTP/1.1 400 ", "\"path\":\"$.inputs[0].source\"");
 	assert_answer(stage, "POST", "/v1/runs", "",
-	              "{\"version\":\"caisson.manifest/v1\",\"command\":{\"argv\":[\"a\"]},\"stdin\":{\"source\":\"-\"}}", "HTTP/1.1 400 ",
-	              "\"path\":\"$.stdin.source\"");
+	              "{\"version\":\"caisson.manifest/v1\",\"command\":{\"argv\":[\"a\"]},\"stdin\":{\"source\":\"-\"}}",
+	              "HTTP/1.1 400 ", "\"path\":\"$.stdin.source\"");
 	assert_answer(stage, "POST", "/v1/runs", "", "{\"a\":1,\"a\":2}", "HTTP/1.1 400 ", "line 1");
 	assert_string_equal(stage->submitted_by, "");
 }
@@ -291,8 +297,8 @@ static void a_cancellation_is_taken_until_the_seal(void **state)
 static void workers_are_listed_and_recovered(void **state)
 {
 	struct stage *stage = *state;
-	assert_answer(stage, "GET", "/v1/workers", "", NULL, "\"slot\":1", "\"state\":\"quarantined\"", "\"reason\":\"not_verified_empty\"",
-	              "\"run\":\"run-a\"");
+	assert_answer(stage, "GET", "/v1/workers", "", NULL, "\"slot\":1", "\"state\":\"quarantined\"",
+	              "\"reason\":\"not_verified_empty\"", "\"run\":\"run-a\"");
 	assert_answer(stage, "POST", "/v1/workers/1/recover", "", "{}", "HTTP/1.1 200 ", "\"recovered\":true");
 	assert_answer(stage, "POST", "/v1/workers/0/recover", "", "{}", "HTTP/1.1 409 ");
 	assert_int_equal(stage->recovered, 1);

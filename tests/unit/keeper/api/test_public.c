@@ -24,7 +24,9 @@ static void assert_view(const char *kind, const char *body, const char *expected
 static void a_known_record_shows_its_named_members_alone(void **state)
 {
 	(void)state;
-	assert_view("accepted", "{\"boundary\":\"bnd-a\",\"manifest\":\"sha256:m\",\"plan\":null,\"principal\":\"uid:0\",\"profile\":\"linux\",\"run\":\"run-a\"}",
+	assert_view("accepted",
+	            "{\"boundary\":\"bnd-a\",\"manifest\":\"sha256:m\",\"plan\":null,\"principal\":\"uid:0\",\"profile\":\"linux\","
+	            "\"run\":\"run-a\"}",
 	            "{\"at\":\"1970-01-01T00:00:00.000Z\",\"manifest\":\"sha256:m\",\"plan\":null,\"profile\":\"linux\"}");
 	assert_view("admission", "{\"admit\":true,\"epoch\":\"sha256:e\",\"findings\":[]}",
 	            "{\"admit\":true,\"at\":\"1970-01-01T00:00:00.000Z\",\"findings\":[]}");

@@ -47,7 +47,15 @@ static const char *question(struct channel *channel, const char *text, const int
 static void a_front_that_asks_what_it_may_not_is_cut_off(void **state)
 {
 	static const char *const texts[] = {
-		"", "{", "[]", "null", "{\"op\":1}", "{\"op\":\"\"}", "{\"op\":\"shutdown\"}", "{\"op\":\"health\",\"uid\":0}", "{\"op\":\"run\",\"principal\":\"uid:0\"}",
+		"",
+		"{",
+		"[]",
+		"null",
+		"{\"op\":1}",
+		"{\"op\":\"\"}",
+		"{\"op\":\"shutdown\"}",
+		"{\"op\":\"health\",\"uid\":0}",
+		"{\"op\":\"run\",\"principal\":\"uid:0\"}",
 		"{\"op\":\"health\",\"op\":\"health\"}",
 	};
 	struct stage *stage = *state;
@@ -132,7 +140,8 @@ static void uploads_are_few_at_a_time_and_a_lost_one_makes_room(void **state)
 	struct channel channels[API_UPLOADS_MAX + 1];
 	for (size_t i = 0; i <= API_UPLOADS_MAX; i++) {
 		channels[i] = open_channel(stage);
-		assert_has(question(&channels[i], "{\"op\":\"object_begin\"}", NULL, 0), i < API_UPLOADS_MAX ? "{\"ok\":" : "\"error\":\"busy\"");
+		assert_has(question(&channels[i], "{\"op\":\"object_begin\"}", NULL, 0),
+		           i < API_UPLOADS_MAX ? "{\"ok\":" : "\"error\":\"busy\"");
 	}
 	channel_done(&channels[0]);
 	for (int64_t until = clock_mono_ns() + PATIENCE_S * NS_PER_S;;) {
