@@ -148,6 +148,15 @@ static void await_work(struct server *server, int64_t deadline_ns)
 	server_unlock(server);
 }
 
+/* A run that another keeper's recovery queues again has its old place, which we have read past. So all of the queue is read again now and
+ * then, and whenever we have nothing to do. */
+static void look_behind(struct server *server, int64_t round)
+{
+	server_lock(server);
+	server->rescan = server->rescan || queue_length(server->queue) == 0 || round % HOUSE_RESCAN_ROUNDS == 0;
+	server_unlock(server);
+}
+
 static bool is_stopping(struct server *server)
 {
 	server_lock(server);
@@ -159,7 +168,7 @@ static bool is_stopping(struct server *server)
 void *house_main(void *context)
 {
 	struct server *server = context;
-	int64_t recover_at_ns = clock_mono_ns() + HOUSE_RECOVER_TICKS * HOUSE_TICK_MS * NS_PER_MS;
+	int64_t recover_at_ns = clock_mono_ns() + HOUSE_RECOVER_TICKS * HOUSE_TICK_MS * NS_PER_MS, round = 0;
 	while (!is_stopping(server)) {
 		struct err why = ERR_INIT;
 		await_work(server, clock_mono_ns() + HOUSE_TICK_MS * NS_PER_MS);
@@ -168,6 +177,7 @@ void *house_main(void *context)
 		if (clock_mono_ns() >= recover_at_ns) {
 			if (result == 0)
 				result = house_recover(server, false, &why);
+			look_behind(server, ++round);
 			recover_at_ns = clock_mono_ns() + HOUSE_RECOVER_TICKS * HOUSE_TICK_MS * NS_PER_MS;
 		}
 		if (result < 0)

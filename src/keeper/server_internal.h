@@ -14,6 +14,7 @@ enum {
 	SLOT_RETRY_MS = 5 * 1000, /* after a verification, or the ledger, failed */
 	HOUSE_TICK_MS = 1000,     /* what other keepers did to the ledger is seen within this */
 	HOUSE_RECOVER_TICKS = 5,
+	HOUSE_RESCAN_ROUNDS = 6,  /* of recovery: then all of the queue is read again */
 };
 
 /* One attempt under way in a slot, and what it holds on to. Kept while it is quarantined. */

@@ -111,6 +111,22 @@ def _():
     nothing_is_left(caisson, watch)
 
 
+@suite.case("a run that somebody else's recovery has queued again is found by a keeper that had read past it")
+def _():
+    need(FAULT_BIN)
+    caisson = Caisson(FAULT_BIN)
+    watch = Watch(caisson)
+    with Server(caisson, workers=1) as server:
+        server.popen.send_signal(signal.SIGSTOP)
+        run = dies_at(caisson, "run.suspended")
+        server.popen.send_signal(signal.SIGCONT)
+        server.wait(server.submit("true"))
+        equal(caisson.call("recover").status, 0)
+        equal(verdict_word(server.wait(run), 0), "OK")
+    equal(attempts_of(caisson, run), [(1, "abandoned"), (2, "sealed")])
+    nothing_is_left(caisson, watch)
+
+
 @suite.case("a stopped keeper: another takes its run over, and when it goes on it does nothing further and says so")
 def _():
     caisson = Caisson()
