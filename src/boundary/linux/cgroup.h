@@ -40,6 +40,9 @@ void cgroups_done(struct cgroups *groups);
 /* Makes the groups, writes every limit of the plan and reads it back, an evidence line each. ERR_UNENFORCEABLE names the limit. */
 int cgroups_make(struct cgroups *groups, const struct plan_limits *limits, struct evidence_list *evidence, struct err *err);
 
+/* Of cgroups_make the part that writes limits, when all groups are there. */
+int cgroups_set_limits(struct cgroups *groups, const struct plan_limits *limits, struct evidence_list *evidence, struct err *err);
+
 /* Descriptor of the group that has this controller's files for the guest; -1 when it is not used. Borrowed. */
 int cgroups_of(const struct cgroups *groups, enum controller controller);
 
