@@ -101,6 +101,7 @@ static void finish_helper(struct helper *helper, char said[static SAID_MAX])
 	fd_close(&helper->said);
 	while (helper->pid > 0 && waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
 		;
+	helper->pid = -1;
 }
 
 /* By the kernel's word: is the range mapped onto itself? */

@@ -131,7 +131,7 @@ static bool find_delegated(const char *mount, char *group)
 {
 	do {
 		char above[PLACE_PARENT_MAX];
-		memcpy(above, group, sizeof(above));
+		snprintf(above, sizeof(above), "%s", group);
 		if (!is_ours(mount, group))
 			continue;
 		if (is_marked(mount, group) || (geteuid() != 0 && (!cut_last(above) || !is_ours(mount, above))))
@@ -249,7 +249,7 @@ static bool find_own_place(const struct host *host, const char *own, struct plac
 {
 	struct hierarchy list[CONTROLLER_COUNT + 1];
 	int count = list_hierarchies(host, list);
-	memcpy(place->parent, own, sizeof(place->parent));
+	snprintf(place->parent, sizeof(place->parent), "%s", own);
 	if (!find_delegated(list[0].mount, place->parent))
 		return false;
 	for (int i = 0; i < count && geteuid() == 0; i++)
