@@ -43,7 +43,8 @@ def send(channel, value, document=None, fds=()):
 
 
 class Front:
-    """answer(op, message, document, fds) gives (ok or error dict, document, fds), or None to leave the client waiting."""
+    """answer(op, message, document, fds) gives (ok or error dict, document, fds), or None to leave the client waiting. The descriptors
+    are closed when they are sent."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -103,8 +104,12 @@ class Front:
         answer = self.answer(value["op"], value, document, fds)
         for fd in fds:
             os.close(fd)
-        if answer is not None:
+        if answer is None:
+            return
+        with contextlib.suppress(ConnectionError):  # the client is gone, and its channel with it
             send(channel, *answer)
+        for fd in answer[2] if len(answer) > 2 else ():
+            os.close(fd)
 
     def stop(self):
         self.stopping = True

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """test_front.py - caisson-front alone, with a keeper played by the test: what it lets through, and what clients cannot do to it."""
 
+import contextlib
 import json
 import os
+import random
 import re
 import selectors
 import socket
@@ -26,6 +28,7 @@ RUN = "run-aaaaaaaaaaaaaaaa"
 
 EVENT_CLIENTS = 1000
 SLOW_CLIENTS = 500
+MUTANTS, MUTANTS_AT_ONCE = 4000, 100
 
 
 class Keeper:
@@ -549,6 +552,64 @@ def _():
                         pass
             served(one)
         holds(time.monotonic() - started > 8, "not at once")
+
+
+SEEDS = [get(b"/v1/runs/" + RUN.encode() + b"/artifact?path=a%20b", b"Range: bytes=0-9\r\n"), post(b"/v1/runs", b'{"a":1}'),
+         get(b"/v1/runs?limit=10&cursor=5&owner=uid:0"), get(b"/v1/runs/" + RUN.encode() + b"/events", b"Last-Event-ID: 1-2\r\n"),
+         post(b"/v1/workers/3/recover"), get(b"/v1/runs/" + RUN.encode() + b"/logs?stream=stdout&offset=1&wait_ms=2"),
+         b"POST /v1/runs HTTP/1.1\r\n" + HOST + JSON + b"Transfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n0\r\nX: y\r\n\r\n",
+         b"PUT /v1/objects HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nbytes"]
+SPICE = [
+    b"\r\n", b"\n", b"\0", b" ", b"\t", b":", b"%00", b"%", b"?", b"&", b"=", b"/", b"..", b"\xff", b"0", b"-1", b"99999999999999999999",
+    b"\r\n ", b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"Host: localhost\r\n", b"GET / HTTP/1.1\r\n\r\n",
+]
+SCHEMA = {
+    "submit": {"idempotency_key"}, "list": {"limit", "cursor", "owner"}, "run": {"run", "wait_ms"}, "cancel": {"run"},
+    "logs": {"run", "stream", "offset", "wait_ms"}, "artifacts": {"run"}, "artifact": {"run"},
+    "events": {"run", "attempt", "seq", "wait_ms"}, "object_begin": set(), "object_seal": set(), "workers": set(),
+    "recover": {"slot"}, "health": set(), "readiness": set(), "metrics": set(),
+}
+
+
+def mutated(random_source):
+    data = bytearray(random_source.choice(SEEDS))
+    for _ in range(random_source.randint(1, 4)):
+        at, end = sorted(random_source.randrange(len(data) + 1) for _ in range(2))
+        match random_source.randrange(5):
+            case 0:
+                data[at:at] = random_source.choice(SPICE)
+            case 1:
+                data[at:min(end, at + 20)] = b""
+            case 2:
+                data[at:at] = data[at:min(end, at + 40)]
+            case 3:
+                data[at:at + 1] = bytes([random_source.randrange(256)])
+            case 4:
+                data = data + bytearray(random_source.choice(SEEDS))
+    return bytes(data)
+
+
+@suite.case(f"{MUTANTS} mutated requests: the front lives, and asks nothing that it may not")
+def _():
+    keeper = upload_keeper()
+    keeper.answers.update(events=({"ok": {"attempt": 1, "seq": 1, "end": True}}, b"id: 1-1\n\n"),
+                          artifact=({"error": "not_found", "message": ""},))
+    source = random.Random(1)
+    with front(keeper) as one:
+        for _ in range(MUTANTS // MUTANTS_AT_ONCE):
+            clients = [one.connect()[0] for _ in range(MUTANTS_AT_ONCE)]
+            for client in clients:
+                with contextlib.suppress(BrokenPipeError):
+                    client.sendall(mutated(source))
+            served(one)  # and with it, what came before
+            for client in clients:
+                client.close()
+        equal(one.process.poll(), None)
+        served(one)
+    for op, message, _ in keeper.asked:
+        holds(op in SCHEMA and set(message) - {"op"} <= SCHEMA[op], f"{message}")
+        holds(re.fullmatch("[a-z0-9-]{1,31}", message.get("run", "run-a")), f"{message}")
+    holds(len({op for op, _, _ in keeper.asked}) >= 8, "not all of them are refused at the door")
 
 
 class EventKeeper:
