@@ -19,6 +19,7 @@ from support.server import Server  # noqa: E402
 suite = harness.Suite("leases")
 
 LEASE_S = 2
+DELAY_MS = 2000
 ATTEMPTS_MAX = 3
 
 
@@ -106,6 +107,21 @@ def _():
     equal(caisson.call("recover").status, 0)
     equal(caisson.show(run)["state"], "queued")
     with Server(caisson, workers=1) as server:
+        equal(verdict_word(server.wait(run), 0), "OK")
+    equal(attempts_of(caisson, run), [(1, "abandoned"), (2, "sealed")])
+    nothing_is_left(caisson, watch)
+
+
+@suite.case("a worker that is killed before the launch costs an attempt, not the run")
+def _():
+    need(FAULT_BIN)
+    caisson = Caisson(FAULT_BIN)
+    watch = Watch(caisson)
+    with Server(caisson, workers=1, env={"CAISSON_FAULT": f"run.suspended:delay_{DELAY_MS}"}) as server:
+        run = server.submit("true")
+        wait_until(lambda: attempts_of(caisson, run), 20, "it is claimed")
+        worker = next(pid for pid in proc.descendants(server.popen.pid) if proc.Process(pid).name == "caisson-worker")
+        os.kill(worker, signal.SIGKILL)
         equal(verdict_word(server.wait(run), 0), "OK")
     equal(attempts_of(caisson, run), [(1, "abandoned"), (2, "sealed")])
     nothing_is_left(caisson, watch)
