@@ -37,6 +37,7 @@ static int serve(unsigned uid, unsigned gid, struct err *err)
 		return err_set(err, ERR_STATE, "descriptor %d is no socket: this program is started by caisson serve",
 		               FRONT_INTAKE_FD);
 	signal(SIGPIPE, SIG_IGN); /* sendfile has no MSG_NOSIGNAL */
+	signal(SIGXFSZ, SIG_IGN); /* an upload that a limit of the keeper's cuts short is an error like a full disk */
 	int result = privilege_drop(uid, gid, err);
 	return result ? result : loop_run(err);
 }
