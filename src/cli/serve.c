@@ -21,6 +21,7 @@
 #include "cli/wiring.h"
 #include "keeper/api/api.h"
 #include "keeper/attempt.h"
+#include "keeper/notify.h"
 #include "keeper/nursery.h"
 #include "keeper/server.h"
 #include "print/output.h"
@@ -42,6 +43,8 @@ struct serve {
 	size_t worker_count;
 	struct buf socket_path, front_path;
 	int signals, wake; /* signalfd; eventfd, written when something has changed */
+	struct notify notify;
+	int64_t watchdog_ms; /* -1: none */
 	struct nursery *nursery;
 	struct keeper *keeper;
 	struct server *server;
@@ -59,6 +62,7 @@ static void serve_done(struct serve *serve)
 	server_free(serve->server);
 	keeper_free(serve->keeper);
 	nursery_free(serve->nursery);
+	notify_close(&serve->notify);
 	fd_close(&serve->signals);
 	fd_close(&serve->wake);
 	buf_done(&serve->socket_path);
@@ -169,6 +173,8 @@ static int start(struct serve *serve, struct err *err)
 	if (result == 0)
 		result = places_socket(serve->options->socket, serve->options->ledger, &serve->socket_path, err);
 	if (result == 0)
+		result = notify_open(getenv("NOTIFY_SOCKET"), &serve->notify, err);
+	if (result == 0)
 		result = nursery_start(serve->factory, &serve->nursery, err);
 	if (result == 0)
 		result = catch_signals(serve, err);
@@ -182,20 +188,24 @@ static int start(struct serve *serve, struct err *err)
 enum news { NEWS_NONE, NEWS_STOP, NEWS_RELOAD, NEWS_NURSERY };
 
 /* Waits for a signal, the nursery's end, the time, or with `changes` for one of those. */
-static enum news await_news(struct serve *serve, bool changes, int timeout_ms)
+static enum news await_news(struct serve *serve, bool changes, int64_t timeout_ms)
 {
+	bool watched = serve->watchdog_ms >= 0 && (timeout_ms < 0 || serve->watchdog_ms < timeout_ms);
 	struct pollfd waiting[] = {
 		{.fd = serve->signals, .events = POLLIN},
 		{.fd = nursery_pidfd(serve->nursery), .events = POLLIN},
 		{.fd = changes ? serve->wake : -1, .events = POLLIN},
 	};
 	struct signalfd_siginfo info;
-	uint64_t count;
+	uint64_t changed_count;
 
-	if (poll(waiting, sizeof(waiting) / sizeof(waiting[0]), timeout_ms) <= 0)
+	int count = poll(waiting, sizeof(waiting) / sizeof(waiting[0]), (int)(watched ? serve->watchdog_ms : timeout_ms));
+	server_poke(serve->server); /* who cannot get its lock is not alive, and feeds no watchdog */
+	notify_send(&serve->notify, "WATCHDOG=1");
+	if (count <= 0)
 		return NEWS_NONE;
 	if (waiting[2].revents)
-		(void)!read(serve->wake, &count, sizeof(count));
+		(void)!read(serve->wake, &changed_count, sizeof(changed_count));
 	if (read(serve->signals, &info, sizeof(info)) == sizeof(info))
 		return info.ssi_signo == SIGHUP ? NEWS_RELOAD : NEWS_STOP;
 	return waiting[1].revents ? NEWS_NURSERY : NEWS_NONE;
@@ -208,9 +218,10 @@ static void drain(struct serve *serve)
 	int64_t deadline_ns = clock_mono_ns() + drain_ms * NS_PER_MS, left_ms;
 
 	log_event(NULL, "draining", json_pack("{s:I}", "drain_ms", (json_int_t)drain_ms));
+	notify_send(&serve->notify, "STOPPING=1\nSTATUS=draining");
 	server_drain(serve->server);
 	while (!server_wait_idle(serve->server, 0) && (left_ms = (deadline_ns - clock_mono_ns()) / NS_PER_MS) >= 0) {
-		enum news news = await_news(serve, true, (int)left_ms + 1);
+		enum news news = await_news(serve, true, left_ms + 1);
 
 		if (news == NEWS_STOP || news == NEWS_NURSERY)
 			return;
@@ -220,6 +231,7 @@ static void drain(struct serve *serve)
 static int serve_runs(struct serve *serve, struct err *err)
 {
 	log_event(NULL, "serving", json_pack("{s:s, s:I}", "socket", serve->socket_path.data, "workers", (json_int_t)serve->worker_count));
+	notify_send(&serve->notify, "READY=1\nSTATUS=serving");
 	for (;;)
 		switch (await_news(serve, false, -1)) {
 		case NEWS_STOP:
@@ -241,6 +253,8 @@ static int run(struct options *options, struct err *err)
 		.factory = wiring_factory(options->cgroup_parent),
 		.signals = -1,
 		.wake = -1,
+		.notify = {.fd = -1},
+		.watchdog_ms = notify_watchdog_ms(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID")),
 		.socket_path = BUF_INIT(MANIFEST_MAX_PATH),
 		.front_path = BUF_INIT(MANIFEST_MAX_PATH),
 		.api_lock = PTHREAD_MUTEX_INITIALIZER,

@@ -7,6 +7,7 @@ The build's own installation into an empty directory is laid over its prefix, in
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -63,6 +64,23 @@ def _():
         mode = os.stat(path).st_mode
         holds(path.startswith(destination + prefix), f"{path} is below the prefix")
         equal(mode & 0o6022, 0, f"mode of {path}: {mode:o}")
+
+
+VERIFY = r"""
+set -e
+mount --bind "$DEST$PREFIX" "$PREFIX"
+exec systemd-analyze verify --man=no "$PREFIX/lib/systemd/system/caisson.service"
+"""
+
+
+@suite.case("systemd understands the unit, every line of it, and finds the program that it starts")
+def _():
+    destination, prefix = installation()
+    if not shutil.which("systemd-analyze"):
+        raise harness.Skip("systemd-analyze is not installed")
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", VERIFY],
+                          env={**os.environ, "DEST": destination, "PREFIX": prefix}, capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stdout + done.stderr), (0, ""))
 
 
 @suite.case("no installed file has a fault point; those of the fault build have")

@@ -4,11 +4,12 @@
 import os
 import select
 import signal
+import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from support import harness, proc  # noqa: E402
+from support import harness, proc, scratch  # noqa: E402
 from support.caisson import FAULT_BIN, Caisson, verdict_word  # noqa: E402
 from support.harness import equal, holds, is_in, wait_until  # noqa: E402
 from support.invariants import Watch  # noqa: E402
@@ -94,6 +95,24 @@ def _():
         answer = server.request("POST", f"/v1/runs/{running}/cancel", {})
         equal(answer.status, 409, answer)
     nothing_is_left(caisson, watch)
+
+
+@suite.case("a service manager hears that it is ready, that it lives, and that it stops")
+def _():
+    path = os.path.join(scratch.directory("notify"), "socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path)
+        manager.settimeout(20)
+        server = Server(Caisson(), workers=1, env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "100000"})
+        heard = [manager.recv(256).decode()]
+        while heard.count("WATCHDOG=1") < 3:
+            heard.append(manager.recv(256).decode())
+        server.popen.send_signal(signal.SIGTERM)
+        while not heard[-1].startswith("STOPPING=1"):
+            heard.append(manager.recv(256).decode())
+        equal(server.stop(), 0)
+    equal(heard[0].split("\n")[0], "READY=1")
+    equal(set(heard[1:-1]), {"WATCHDOG=1"})
 
 
 @suite.case("SIGTERM lets what runs end, and what waits is the next keeper's")
