@@ -18,6 +18,7 @@ all: build/build.ninja
 	ln -sfn src/cli/caisson build/caisson
 	ln -sfn src/init/caisson-init build/caisson-init
 	ln -sfn src/http/caisson-front build/caisson-front
+	ln -sfn src/client/caisson-client build/caisson-client
 
 demo: deps-test all
 	demo/run.sh
@@ -79,6 +80,7 @@ build-fault: build-fault/build.ninja
 	ln -sfn src/cli/caisson $@/caisson
 	ln -sfn src/init/caisson-init $@/caisson-init
 	ln -sfn src/http/caisson-front $@/caisson-front
+	ln -sfn src/client/caisson-client $@/caisson-client
 
 build-clang: build-clang/build.ninja
 	ninja -C $@
@@ -88,6 +90,7 @@ build-san: build-san/build.ninja
 	ln -sfn src/cli/caisson $@/caisson
 	ln -sfn src/init/caisson-init $@/caisson-init
 	ln -sfn src/http/caisson-front $@/caisson-front
+	ln -sfn src/client/caisson-client $@/caisson-client
 
 build/build.ninja:
 	meson setup build
