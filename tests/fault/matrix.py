@@ -216,7 +216,6 @@ class Round:
         harness.wait_until(lambda: proc.Process(pid).state == "T", FIRES_S, f"{self}: {pid} stops")
         if self.action == "group":
             self.run.signal("group", signal.SIGKILL)
-            os.kill(pid, signal.SIGKILL)
             return
         owned = self.owned()
         harness.equal(self.caisson.recover().status, 0)

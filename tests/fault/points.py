@@ -68,7 +68,7 @@ ELSEWHERE = {
     "FP28": "vm/guest/power_cut.py",
     "FP29": "fault/test_faults.py",
     "FP30": "fault/test_faults.py",
-    "FP31": "fault/test_faults.py",
+    "FP31": "system/test_leases.py",
     "FP32": "fault/test_faults.py",
     "FP34": "fault/test_faults.py",
     "FP47": "fault/test_faults.py",

@@ -419,7 +419,7 @@ def stopped(target):
 
 
 for _target in ("worker", "keeper", "both"):
-    suite.add(f"FP31 SIGSTOP of {_target} during --wall 2s -- sleep 60: the guest is dead within 5 s", lambda target=_target: stopped(target))
+    suite.add(f"SIGSTOP of {_target} during --wall 2s -- sleep 60: the guest is dead within 5 s", lambda target=_target: stopped(target))
 
 
 def calls_of(log, pid):

@@ -143,7 +143,7 @@ def _():
     nothing_is_left(caisson, watch)
 
 
-@suite.case("a stopped keeper: another takes its run over, and when it goes on it does nothing further and says so")
+@suite.case("FP31 a stopped keeper: another takes its run over, and when it goes on it does nothing further and says so")
 def _():
     caisson = Caisson()
     watch = Watch(caisson)
