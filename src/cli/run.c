@@ -32,7 +32,7 @@ static void session_done(struct session *session)
 	passthrough_free(session->passthrough);
 	plan_free(session->plan);
 	seal_done(&session->sealed);
-	keeper_free(session->keeper);
+	keeper_leave(session->keeper);
 	worker_free(session->worker);
 	manifest_free(session->manifest);
 }

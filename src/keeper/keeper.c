@@ -60,3 +60,19 @@ void keeper_free(struct keeper *keeper)
 	fd_close(&keeper->dir);
 	free(keeper);
 }
+
+/* Taking a ledger's memory apart is a tenth of a millisecond. Where leaks are looked for nothing may be left. */
+void keeper_leave(struct keeper *keeper)
+{
+#ifdef __SANITIZE_ADDRESS__
+	bool closes = true;
+#else
+	bool closes = !keeper || !keeper->ledger->ops->leave;
+#endif
+	if (closes) {
+		keeper_free(keeper);
+		return;
+	}
+	keeper->ledger->ops->leave(keeper->ledger);
+	key_free(keeper->key);
+}

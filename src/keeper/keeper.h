@@ -57,6 +57,8 @@ void worker_free(struct worker *worker);
  * failure they stay the caller's. */
 int keeper_open(int dir, struct ledger *ledger, struct store *store, struct keeper **ret, struct err *err);
 void keeper_free(struct keeper *keeper);
+/* As keeper_free, for a process that ends now: what the kernel takes back anyway is left to it. NULL is allowed. */
+void keeper_leave(struct keeper *keeper);
 
 struct keeper_once {
 	struct keeper *keeper;

@@ -274,6 +274,9 @@ struct ledger_ops {
 	/* From now on touched is called, with the run's id, within each call that writes about a run; it may not call the ledger. */
 	void (*watch)(struct ledger *ledger, void (*touched)(void *context, const char *run_id), void *context);
 
+	/* May be NULL. As close, for a process that ends now: what is due is written back and the owner released, and memory, locks and
+	 * descriptors are left to the kernel. */
+	void (*leave)(struct ledger *ledger);
 	void (*close)(struct ledger *ledger);
 };
 

@@ -97,12 +97,17 @@ static void trim_wal(struct db *db)
 		sqlite3_exec(db->handle, again, NULL, NULL, NULL);
 }
 
+void db_trim(struct db *db, bool read_only)
+{
+	if (db->handle && !read_only && db->wal_pages > DB_CLOSE_CHECKPOINT_PAGES)
+		trim_wal(db);
+}
+
 void db_close(struct db *db, bool read_only)
 {
 	for (size_t i = 0; i < DB_STATEMENT_COUNT; i++)
 		sqlite3_finalize(db->cache[i]);
-	if (db->handle && !read_only && db->wal_pages > DB_CLOSE_CHECKPOINT_PAGES)
-		trim_wal(db);
+	db_trim(db, read_only);
 	sqlite3_close(db->handle);
 	*db = (struct db){.handle = NULL};
 }

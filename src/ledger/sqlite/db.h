@@ -126,7 +126,9 @@ void db_fault_writes(void);
 
 /* Opens the file. read_only: it must exist. */
 int db_open(struct db *db, const char *path, bool read_only, struct err *err);
-/* Also writes a long WAL back, unless read_only. */
+/* Writes a long WAL back, unless read_only. */
+void db_trim(struct db *db, bool read_only);
+/* Trims it first. */
 void db_close(struct db *db, bool read_only);
 
 /* An error of SQLite's result `rc`, named after what was tried. Returns our code. */

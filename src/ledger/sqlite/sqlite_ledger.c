@@ -79,6 +79,14 @@ static void ledger_close(struct ledger *base)
 	free(ledger);
 }
 
+static void ledger_leave(struct ledger *base)
+{
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
+
+	db_trim(&ledger->db, ledger->options.read_only);
+	owner_release(ledger->dir, ledger->owner.owner_id, &ledger->owner_fd);
+}
+
 static const struct ledger_ops ops = {
 	.id = ledger_id,
 	.register_owner = ledger_register_owner,
@@ -112,6 +120,7 @@ static const struct ledger_ops ops = {
 	.batch_begin = ledger_batch_begin,
 	.batch_end = ledger_batch_end,
 	.watch = ledger_watch,
+	.leave = ledger_leave,
 	.close = ledger_close,
 };
 
