@@ -186,6 +186,7 @@ const struct option_row option_table[] = {
 	{"follow", FOR_LOGS | FOR_EVENTS, NULL, "go on until the run's end; also -f", set_flag, MEMBER(follow)},
 	{"socket", FOR_CLIENT | FOR_LOGS | FOR_SERVE | FOR_RECOVER, "PATH", "the keeper's; api.sock in the ledger's directory", set_text, MEMBER(socket)},
 	{"patience", FOR_CLIENT | FOR_LOGS, "TIME", "how long a keeper that restarts may be away; 60s", set_patience},
+	{"config", FOR_SERVE, "FILE", "its configuration, which other options override; read again at SIGHUP", set_text, MEMBER(config)},
 	{"workers", FOR_SERVE, "N", "runs at a time; one a CPU, at most 8", set_count, MEMBER(workers)},
 	{"queue", FOR_SERVE, "N", "runs that may wait; 10000", set_count, MEMBER(queue_max)},
 	{"lease", FOR_SERVE, "TIME", "how long a silent keeper's runs are its own; 30s", set_time, MEMBER(lease_ttl_ms)},

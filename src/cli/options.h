@@ -57,7 +57,8 @@ struct options {
 	int64_t patience_ms, in_flight;
 	const char *trust, *head, *save_head;
 	int64_t limit;
-	int64_t workers, queue_max, lease_ttl_ms, drain_ms; /* serve; 0: not given */
+	const char *config;        /* serve */
+	int64_t workers, queue_max, lease_ttl_ms, drain_ms; /* 0: not given */
 	bool has_drain;
 	int64_t older_ms;         /* gc */
 	int64_t max_bytes;

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -17,20 +18,16 @@
 #include "base/fd.h"
 #include "cli/cli.h"
 #include "cli/places.h"
+#include "cli/settings.h"
 #include "cli/signals.h"
 #include "cli/wiring.h"
 #include "keeper/api/api.h"
-#include "keeper/attempt.h"
 #include "keeper/notify.h"
 #include "keeper/nursery.h"
 #include "keeper/server.h"
 #include "print/output.h"
 
 enum {
-	WORKERS_DEFAULT_MAX = 8, /* one a CPU, and no more than these */
-	QUEUE_MAX = 10 * 1000,
-	PER_OWNER = 1024,
-	DRAIN_MS = 30 * 1000,
 	LOG_LINE_MAX = 16 * 1024,
 	FRONT_ID = 65534,        /* nobody, nogroup */
 };
@@ -38,6 +35,7 @@ enum {
 /* What a keeper holds on to. Freed in the opposite order. */
 struct serve {
 	const struct options *options;
+	struct config config;
 	const struct provider_factory *factory;
 	const char *profiles[SERVER_WORKERS_MAX];
 	size_t worker_count;
@@ -95,18 +93,6 @@ static void changed(void *context, const char *run_id)
 	(void)!write(serve->wake, &(uint64_t){1}, sizeof(uint64_t)); /* a full counter is readable already */
 }
 
-/* As many as CPUs, unless told otherwise. */
-static void choose_workers(struct serve *serve)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	int64_t count = serve->options->workers;
-
-	if (count == 0)
-		count = cpus < 1 ? 1 : cpus < WORKERS_DEFAULT_MAX ? cpus : WORKERS_DEFAULT_MAX;
-	for (int64_t i = 0; i < count; i++)
-		serve->profiles[serve->worker_count++] = serve->options->profile ? serve->options->profile : "linux";
-}
-
 static int catch_signals(struct serve *serve, struct err *err)
 {
 	sigset_t stops;
@@ -126,7 +112,7 @@ static int catch_signals(struct serve *serve, struct err *err)
 
 static int start_server(struct serve *serve, struct err *err)
 {
-	const struct options *options = serve->options;
+	const struct config *config = &serve->config;
 	const struct server_options given = {
 		.keeper = serve->keeper,
 		.nursery = serve->nursery,
@@ -134,9 +120,9 @@ static int start_server(struct serve *serve, struct err *err)
 		.profiles = wiring_profiles,
 		.workers = serve->profiles,
 		.worker_count = serve->worker_count,
-		.per_owner = PER_OWNER,
-		.queue_max = options->queue_max ? options->queue_max : QUEUE_MAX,
-		.lease_ttl_ms = options->lease_ttl_ms ? options->lease_ttl_ms : ATTEMPT_LEASE_TTL_MS,
+		.per_owner = (int)config->per_owner,
+		.queue_max = config->queue_max,
+		.lease_ttl_ms = config->lease_ttl_ms,
 		.log = log_event,
 		.changed = changed,
 		.context = serve,
@@ -165,13 +151,30 @@ static int start_api(struct serve *serve, struct err *err)
 	return result;
 }
 
+static int configure(struct serve *serve, struct err *err)
+{
+	struct config *config = &serve->config;
+	int result = settings_read(serve->options, config, err);
+
+	if (result)
+		return result;
+	if (!*config->profile)
+		snprintf(config->profile, sizeof(config->profile), "linux");
+	for (int64_t i = 0; i < config->workers && i < SERVER_WORKERS_MAX; i++)
+		serve->profiles[serve->worker_count++] = config->profile;
+	serve->factory = wiring_factory(*config->cgroup_parent ? config->cgroup_parent : NULL);
+	return config->workers > SERVER_WORKERS_MAX ? err_set(err, ERR_INVALID, "--workers: at most %d", SERVER_WORKERS_MAX) : 0;
+}
+
 /* The nursery first, while this process is small and has one thread, no ledger and no signal blocked. */
 static int start(struct serve *serve, struct err *err)
 {
-	int result = places_front(&serve->front_path, err);
+	int result = configure(serve, err);
 
 	if (result == 0)
-		result = places_socket(serve->options->socket, serve->options->ledger, &serve->socket_path, err);
+		result = places_front(&serve->front_path, err);
+	if (result == 0)
+		result = places_socket(*serve->config.socket ? serve->config.socket : NULL, serve->options->ledger, &serve->socket_path, err);
 	if (result == 0)
 		result = notify_open(getenv("NOTIFY_SOCKET"), &serve->notify, err);
 	if (result == 0)
@@ -214,7 +217,7 @@ static enum news await_news(struct serve *serve, bool changes, int64_t timeout_m
 /* Until all is idle, the time is over, or somebody insists. */
 static void drain(struct serve *serve)
 {
-	int64_t drain_ms = serve->options->has_drain ? serve->options->drain_ms : DRAIN_MS;
+	int64_t drain_ms = serve->config.drain_ms;
 	int64_t deadline_ns = clock_mono_ns() + drain_ms * NS_PER_MS, left_ms;
 
 	log_event(NULL, "draining", json_pack("{s:I}", "drain_ms", (json_int_t)drain_ms));
@@ -226,6 +229,27 @@ static void drain(struct serve *serve)
 		if (news == NEWS_STOP || news == NEWS_NURSERY)
 			return;
 	}
+}
+
+/* What needs another socket or other workers needs a restart, and is told. A file that cannot be read changes nothing. */
+static void reload(struct serve *serve)
+{
+	struct config now;
+	struct err why = ERR_INIT;
+	const struct config *was = &serve->config;
+
+	if (settings_read(serve->options, &now, &why) < 0) {
+		log_event(NULL, "reload_failed", json_pack("{s:s}", "reason", why.text));
+		return;
+	}
+	bool restart = now.workers != was->workers || now.lease_ttl_ms != was->lease_ttl_ms || strcmp(now.socket, was->socket) != 0 ||
+	               (*now.profile && strcmp(now.profile, was->profile) != 0) || strcmp(now.cgroup_parent, was->cgroup_parent) != 0;
+
+	serve->config.per_owner = now.per_owner;
+	serve->config.queue_max = now.queue_max;
+	serve->config.drain_ms = now.drain_ms;
+	server_adjust(serve->server, (int)now.per_owner, now.queue_max);
+	log_event(NULL, "reloaded", json_pack("{s:b}", "needs_restart", restart));
 }
 
 static int serve_runs(struct serve *serve, struct err *err)
@@ -241,6 +265,8 @@ static int serve_runs(struct serve *serve, struct err *err)
 		case NEWS_NURSERY:
 			return err_set(err, ERR_LOST, "the nursery is dead: no worker can be made any more");
 		case NEWS_RELOAD:
+			reload(serve);
+			break;
 		case NEWS_NONE:
 			break;
 		}
@@ -250,7 +276,6 @@ static int run(struct options *options, struct err *err)
 {
 	__attribute__((cleanup(serve_done))) struct serve serve = {
 		.options = options,
-		.factory = wiring_factory(options->cgroup_parent),
 		.signals = -1,
 		.wake = -1,
 		.notify = {.fd = -1},
@@ -262,7 +287,6 @@ static int run(struct options *options, struct err *err)
 	int result = require_operands(options, 0, "no operand", err);
 
 	signals_ignore_pipe();
-	choose_workers(&serve);
 	if (result == 0)
 		result = start(&serve, err);
 	return result ? result : serve_runs(&serve, err);

@@ -35,6 +35,11 @@ int queue_new(int per_owner, struct queue **ret, struct err *err)
 	return 0;
 }
 
+void queue_set_per_owner(struct queue *queue, int per_owner)
+{
+	queue->per_owner = per_owner;
+}
+
 void queue_clear(struct queue *queue)
 {
 	for (size_t i = 0; i < queue->owner_count; i++) {

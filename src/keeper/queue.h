@@ -26,6 +26,7 @@ struct queue;
 
 /* per_owner: how many runs of one owner may be under way at a time. */
 int queue_new(int per_owner, struct queue **ret, struct err *err);
+void queue_set_per_owner(struct queue *queue, int per_owner);
 void queue_free(struct queue *queue);
 
 /* Adds behind all others of its owner. ERR_LIMIT for more than QUEUE_OWNERS_MAX owners, ERR_NO_MEMORY. */

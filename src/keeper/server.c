@@ -150,6 +150,15 @@ void server_poke(struct server *server)
 	server_unlock(server);
 }
 
+void server_adjust(struct server *server, int per_owner, int64_t queue_max)
+{
+	server_lock(server);
+	queue_set_per_owner(server->queue, per_owner);
+	server->options.queue_max = queue_max;
+	server_dispatch(server);
+	server_unlock(server);
+}
+
 void server_drain(struct server *server)
 {
 	server_lock(server);

@@ -46,6 +46,9 @@ const struct api_core *server_core(const struct server *server);
 /* Another thread recorded something in the ledger that may concern the queue: look now. */
 void server_poke(struct server *server);
 
+/* From now on: these, whatever the options said. */
+void server_adjust(struct server *server, int per_owner, int64_t queue_max);
+
 /* No run is begun any more; those under way go on. */
 void server_drain(struct server *server);
 

@@ -35,6 +35,9 @@ static int record(struct server *server, const struct api_submission *submission
 		.plan_digest = plan->digest,
 		.created_at_ms = clock_wall_ms(),
 	};
+	server_lock(server);
+	int64_t queue_max = server->options.queue_max;
+	server_unlock(server);
 	id_new("run", run.run_id);
 	snprintf(run.principal, sizeof(run.principal), "%s", submission->principal);
 	int result = manifest_labels(manifest, &labels, err);
@@ -42,7 +45,7 @@ static int record(struct server *server, const struct api_submission *submission
 	if (result == 0)
 		result = FAULT_ERR("serve.submitting", err);
 	if (result == 0)
-		result = ledger->ops->submit(ledger, &run, submission->idempotency_key, server->options.queue_max, &ret->existing, err);
+		result = ledger->ops->submit(ledger, &run, submission->idempotency_key, queue_max, &ret->existing, err);
 	(void)FAULT("serve.submitted");
 	if (result == 0)
 		memcpy(ret->run_id, run.run_id, sizeof(ret->run_id));

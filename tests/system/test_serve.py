@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """test_serve.py - the keeper of many runs: its queue, its workers, its end, and what it does when any of them dies."""
 
+import json
 import os
 import select
 import signal
@@ -113,6 +114,37 @@ def _():
         equal(server.stop(), 0)
     equal(heard[0].split("\n")[0], "READY=1")
     equal(set(heard[1:-1]), {"WATCHDOG=1"})
+
+
+def write_config(path, **keys):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"version": "caisson.config/v1", **keys}, file)
+
+
+@suite.case("a configuration is read at the start and at SIGHUP; one that is wrong is named, and changes nothing")
+def _():
+    caisson = Caisson()
+    path = scratch.file("caisson.conf", b"")
+    write_config(path, worker=1)
+    done = caisson.call("serve", "--config", path)
+    equal(done.status, 125)
+    holds(b"$.worker" in done.stderr and path.encode() in done.stderr, done)
+    write_config(path, per_owner=1)
+    with Server(caisson, "--config", path, workers=2) as server:
+        first, second = (server.submit("sleep", "60", limits={"wall_ms": 60000}, cancel={"grace_ms": 0}) for _ in range(2))
+        wait_running(server, first)
+        equal(server.run_state(second)["state"], "queued", "one of this owner at a time")
+        write_config(path, per_owner="many")
+        server.popen.send_signal(signal.SIGHUP)
+        wait_until(lambda: server.events("reload_failed"), 10, "the wrong file is told")
+        holds("$.per_owner" in server.events("reload_failed")[0]["reason"], server.events("reload_failed"))
+        equal(server.run_state(second)["state"], "queued")
+        write_config(path, per_owner=2, lease_ttl_ms=5000)
+        server.popen.send_signal(signal.SIGHUP)
+        wait_running(server, second)
+        equal([event["needs_restart"] for event in server.events("reloaded")], [True])
+        for run in (first, second):
+            server.request("POST", f"/v1/runs/{run}/cancel", {})
 
 
 @suite.case("SIGTERM lets what runs end, and what waits is the next keeper's")
