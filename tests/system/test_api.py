@@ -411,14 +411,12 @@ def _():
         data = {client: b"" for client in clients if client is not deaf}
         for client in data:
             selector.register(client, selectors.EVENT_READ)
-        waiting = f"\ncaisson_api_waiting {EVENT_CLIENTS}\n".encode()
-
-        def read_what_is_there():
-            for key, _ in selector.select(0):
+        late = set(data)
+        while late:
+            for key, _ in selector.select(patience(60)):
                 data[key.fileobj] += key.fileobj.recv(65536)
-            return waiting in server.request("GET", "/metrics").body
-
-        wait_until(read_what_is_there, 60, "all are waiting")
+                if b"event: launched\n" in data[key.fileobj]:
+                    late.discard(key.fileobj)
         grown = resident_kb(front_pid(server)) - before[0], resident_kb(server.popen.pid) - before[1]
         started = time.monotonic()
         equal(server.request("POST", f"/v1/runs/{gate}/cancel", {}).status, 202)

@@ -16,7 +16,7 @@
 
 enum {
 	ACCEPT_MAX = 64,          /* at a time */
-	HAND_OVER_MS = 1000,      /* a front that takes nothing for so long is not well */
+	HAND_OVER_MS = 10 * 1000, /* a front that takes nothing for so long is not well; on a busy machine it may only be late */
 };
 
 static int fill_address(const char *path, struct sockaddr_un *ret, struct err *err)
