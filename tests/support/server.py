@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 
-from support import harness, scratch
+from support import harness, proc, scratch
 
 REQUEST_TIMEOUT_S = 120
 
@@ -39,8 +39,8 @@ class Answer:
 class Server:
     """`caisson serve` on a ledger. A context manager: leaving it stops the keeper and waits for its end."""
 
-    def __init__(self, caisson, *options, env=None, workers=2):
-        self.caisson, self.options, self.env, self.workers_wanted = caisson, options, env, workers
+    def __init__(self, caisson, *options, env=None, workers=2, under=()):
+        self.caisson, self.options, self.env, self.workers_wanted, self.under = caisson, options, env, workers, list(under)
         self.socket = os.path.join(scratch.directory("socket"), "s")
         self.log, self.popen = [], None
         self.start()
@@ -48,7 +48,7 @@ class Server:
     def start(self):
         argv = self.caisson.command("serve", "--socket", self.socket, "--workers", str(self.workers_wanted), *self.options)
         self.serving = threading.Event()
-        self.popen = subprocess.Popen(argv, env=self.caisson.environment(self.env), stdin=subprocess.DEVNULL,
+        self.popen = subprocess.Popen(self.under + argv, env=self.caisson.environment(self.env), stdin=subprocess.DEVNULL,
                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
         self.reader = threading.Thread(target=self._read, args=(self.popen,), daemon=True)
         self.reader.start()
@@ -65,6 +65,11 @@ class Server:
                 self.serving.set()
         popen.stderr.close()
         self.serving.set() # it ended: nobody need wait
+
+    def signal_keeper(self, number):
+        """The keeper itself, also when another program runs it."""
+        pid = next(iter(proc.children(self.popen.pid))) if self.under else self.popen.pid
+        os.kill(pid, number)
 
     def events(self, name):
         return [line for line in self.log if line.get("event") == name]

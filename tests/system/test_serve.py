@@ -3,7 +3,9 @@
 
 import json
 import os
+import re
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -241,6 +243,40 @@ def _():
         print(f"# {kib} KiB resident with 1,000 runs waiting")
         server.request("POST", f"/v1/runs/{blocking}/cancel", {})
         equal(verdict_word(server.wait(blocking), 0), "CANCELLED")
+
+
+TRACED = ["strace", "-f", "-y", "-qq", "-s", "5000", "-e", "trace=fdatasync,pwrite64,sendmsg", "-e", "signal=none"]
+
+
+def first(lines, start, condition, what):
+    found = next((at for at in range(start, len(lines)) if condition(lines[at])), None)
+    holds(found is not None, what)
+    return found
+
+
+@suite.case("runs that share a commit: each one's gate is opened behind its own durable intent, by the order of system calls")
+def _():
+    if not shutil.which("strace"):
+        raise harness.Skip("strace is not installed")
+    caisson, log = Caisson(), scratch.file("calls", b"")
+    with Server(caisson, workers=3, under=[*TRACED, "-o", log]) as server:
+        for run in [server.submit("true") for _ in range(12)]:
+            equal(server.wait(run)["verdict"], "succeeded")
+        server.signal_keeper(signal.SIGTERM)
+        server.popen.wait(60)
+    lines = [line.split(None, 1) for line in proc.read(log).splitlines()]
+    commits = sum(1 for _, call in lines if "sync" in call and call.endswith("= 0"))
+    for boundary in caisson.boundary_ids():
+        intent = first(lines, 0, lambda line: "-wal>" in line[1] and re.search(rf"launch_intent.{{0,60}}{boundary}", line[1]),
+                       f"the intent of {boundary} is written")
+        writer = lines[intent][0]
+        synced = first(lines, intent, lambda line: line[0] == writer and "fdatasync" in line[1] and line[1].endswith("= 0"), "and synced")
+        prepare = first(lines, 0, lambda line: line[1].startswith("sendmsg(") and boundary in line[1], f"{boundary} is prepared")
+        driver = lines[prepare][0]
+        launch = first(lines, prepare, lambda line: line[0] == driver and line[1].startswith("sendmsg(") and '\\"launch\\"' in line[1],
+                       f"{boundary} is launched")
+        holds(intent < synced < launch, f"{boundary}: intent at {intent}, synced at {synced}, launched at {launch}")
+    print(f"# 12 runs, {commits} durable commits")
 
 
 @suite.case("a boundary that cannot be emptied: provisional result, quarantine; the others go on; recovered, it is back")
