@@ -190,7 +190,8 @@ static const char *const *tell(enum story story)
 		[STORY_LOAD] = {"/bin/sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x"},
 		[STORY_SLEEP] = {"/bin/sh", "-c", "echo ready; exec sleep 1000"},
 		[STORY_DEAF] = {"/bin/sh", "-c", "trap '' TERM; echo ready; exec sleep 1000"},
-		[STORY_DAEMON_CLOSED] = {"/bin/sh", "-c", "sleep 1000 </dev/null >/dev/null 2>&1 & exit 0"},
+		/* Closed before there is a descendant: one that closes them itself may be slower than the drain is long. */
+		[STORY_DAEMON_CLOSED] = {"/bin/sh", "-c", "exec </dev/null >/dev/null 2>&1; sleep 1000 & exit 0"},
 		[STORY_DAEMON_HOLDS] = {"/bin/sh", "-c", "sleep 1000 2>/dev/null & exit 0"},
 		[STORY_OUTPUT] = {"/bin/sh", "-c", "echo hi >/out/a.txt"},
 	};
