@@ -87,7 +87,6 @@ static void begin_line(struct batch *batch, const struct batch_text *text)
 	job_begin(job, &batch->context, &line);
 }
 
-/* Whatever is over by itself, or was never begun, is told at once. */
 static int take_results(struct batch *batch, struct err *err)
 {
 	int result = 0;
@@ -99,17 +98,17 @@ static int take_results(struct batch *batch, struct err *err)
 	return result;
 }
 
+/* A result that is taken makes room for a line; a line that is refused at once has its result already. */
 static int begin_lines(struct batch *batch, struct err *err)
 {
-	struct batch_text text;
-	int result = 0;
+	for (;;) {
+		struct batch_text text;
+		int result = take_results(batch, err);
 
-	while (result == 0 && wants_line(batch) && batch_input_line(&batch->input, &text)) {
+		if (result || !wants_line(batch) || !batch_input_line(&batch->input, &text))
+			return result;
 		begin_line(batch, &text);
-		if (batch->busy == (size_t)batch->request->in_flight)
-			result = take_results(batch, err);
 	}
-	return result ? result : take_results(batch, err);
 }
 
 static void hear_calls(struct batch *batch)
@@ -278,6 +277,7 @@ static int prepare(struct batch *batch, struct err *err)
 	if (fd < 0)
 		return fd;
 	batch_input_init(&batch->input, fd, BATCH_LINE_MAX);
+	batch->context.cache = &batch->cache;
 	batch_progress_begin(&batch->progress);
 	batch->jobs = calloc((size_t)batch->request->in_flight, sizeof(*batch->jobs));
 	if (!batch->jobs)

@@ -20,6 +20,7 @@ struct batch_progress {
 struct batch {
 	const struct request *request;
 	struct job_context context;
+	struct upload_cache cache;
 	struct batch_input input;
 	struct batch_order order;
 	struct job *jobs; /* request->in_flight of them */

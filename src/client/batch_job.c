@@ -60,12 +60,34 @@ static void finish_answered(struct job *job, const struct job_context *context)
 	finish_refused(job, context, &refusal);
 }
 
+/* Replaces the sources that the keeper has by what it calls them. *ret_more: job->input is one that it has not, and is open. */
+static int open_next_source(struct job *job, const struct job_context *context, bool *ret_more, struct err *err)
+{
+	while ((job->input = sources_next(job->line.manifest, job->input_path))) {
+		int result = sources_open(job->input, false, &job->source, err);
+		const char *known = result || job->distrusts_cache ? NULL : upload_cache_find(context->cache, &job->source.file);
+
+		if (known) {
+			if (!job->original)
+				job->original = json_deep_copy(job->line.manifest);
+			fd_close(&job->source.fd);
+			result = sources_replace(job->input, known, err);
+		}
+		if (result)
+			return err_context(err, result, "%s.source", job->input_path);
+		if (!known) {
+			*ret_more = true;
+			return 0;
+		}
+	}
+	*ret_more = false;
+	return 0;
+}
+
 static int prepare_upload(struct job *job, struct err *err)
 {
-	int result = job->source.fd < 0 ? sources_open(job->input, false, &job->source, err) : 0;
+	int result = sources_call(&job->source, &job->call, err);
 
-	if (result == 0)
-		result = sources_call(&job->source, &job->call, err);
 	return result ? err_context(err, result, "%s.source", job->input_path) : 0;
 }
 
@@ -112,12 +134,17 @@ static void make_call(struct job *job, const struct job_context *context)
 
 static void take_step(struct job *job, const struct job_context *context)
 {
-	if (*job->run_id)
+	struct err err = ERR_INIT;
+	bool more = false;
+
+	if (*job->run_id) {
 		job->step = job->cancel && !job->cancel_sent ? JOB_CANCEL : JOB_WAIT;
-	else if ((job->input = sources_next(job->line.manifest, job->input_path)))
-		job->step = JOB_UPLOAD;
-	else
-		job->step = JOB_SUBMIT;
+	} else if (open_next_source(job, context, &more, &err)) {
+		finish_failed(job, context, &err);
+		return;
+	} else {
+		job->step = more ? JOB_UPLOAD : JOB_SUBMIT;
+	}
 	make_call(job, context);
 }
 
@@ -175,6 +202,8 @@ static void hear_upload(struct job *job, const struct job_context *context)
 	struct err err = ERR_INIT;
 	int result = sources_settle(job->input, &job->call, &err);
 
+	if (result == 0)
+		upload_cache_add(context->cache, &job->source.file, json_string_value(json_object_get(job->input, "digest")), clock_wall_ms());
 	fd_close(&job->source.fd);
 	if (result) {
 		err_context(&err, result, "%s.source", job->input_path);
@@ -184,11 +213,26 @@ static void hear_upload(struct job *job, const struct job_context *context)
 	take_step(job, context);
 }
 
+/* A submission was refused. What the cache knows may have been swept from the store since: only without it is the refusal the line's. */
+static void send_again(struct job *job, const struct job_context *context)
+{
+	json_decref(job->line.manifest);
+	job->line.manifest = job->original;
+	job->original = NULL;
+	job->distrusts_cache = true;
+	buf_done(&job->text);
+	take_step(job, context);
+}
+
 static void hear_submission(struct job *job, const struct job_context *context)
 {
 	JSON_AUTO json_t *document = NULL;
 	struct err err = ERR_INIT;
 
+	if (!reply_good(&job->call) && job->original && !job->cancel) {
+		send_again(job, context);
+		return;
+	}
 	if (!reply_good(&job->call)) {
 		finish_answered(job, context);
 		return;
@@ -206,7 +250,8 @@ static void hear_submission(struct job *job, const struct job_context *context)
 	memcpy(job->run_id, run, ID_SIZE);
 	buf_done(&job->text);
 	json_decref_p(&job->line.manifest);
-	job->line.manifest = NULL;
+	json_decref_p(&job->original);
+	job->line.manifest = job->original = NULL;
 	take_step(job, context);
 }
 
@@ -304,6 +349,7 @@ void job_abandon(struct job *job, const struct job_context *context, const struc
 void job_clear(struct job *job)
 {
 	json_decref_p(&job->result);
+	json_decref_p(&job->original);
 	buf_done(&job->text);
 	batch_line_done(&job->line);
 	http_call_done(&job->call);

@@ -12,6 +12,7 @@
 #include "client/batch_line.h"
 #include "client/http.h"
 #include "client/sources.h"
+#include "client/upload_cache.h"
 
 enum job_step { JOB_UPLOAD, JOB_SUBMIT, JOB_WAIT, JOB_CANCEL };
 
@@ -28,6 +29,8 @@ struct job {
 	struct source source; /* JOB_UPLOAD: what is sent, for which input */
 	json_t *input;
 	char input_path[JSON_PATH_MAX];
+	json_t *original;     /* the manifest with its sources, while one of them was found in the cache; else NULL */
+	bool distrusts_cache; /* what was found there is not in the store any more */
 	struct buf text;      /* JOB_SUBMIT: the manifest */
 	char run_id[ID_SIZE]; /* empty until it is submitted */
 	bool cancel, cancel_sent;
@@ -37,6 +40,7 @@ struct job {
 
 struct job_context {
 	struct http *http;
+	struct upload_cache *cache;
 	int64_t patience_ms;
 };
 

@@ -110,7 +110,7 @@ static int open_checked(const char *name, bool is_stdin, struct source *ret, str
 
 	if (result)
 		return result;
-	*ret = (struct source){.fd = fd_take(&fd), .bytes = (int64_t)status.st_size};
+	*ret = (struct source){.fd = fd_take(&fd), .bytes = (int64_t)status.st_size, .file = status};
 	return 0;
 }
 
@@ -138,6 +138,14 @@ int sources_call(const struct source *source, struct http_call *ret, struct err 
 	return 0;
 }
 
+int sources_replace(json_t *input, const char *digest, struct err *err)
+{
+	json_object_del(input, "source");
+	if (json_object_set_new(input, "digest", json_string(digest)) < 0)
+		return err_set(err, ERR_NO_MEMORY, "out of memory");
+	return 0;
+}
+
 int sources_settle(json_t *input, const struct http_call *call, struct err *err)
 {
 	JSON_AUTO json_t *document = NULL;
@@ -152,8 +160,5 @@ int sources_settle(json_t *input, const struct http_call *call, struct err *err)
 	digest_text(&call->sent, sent);
 	if (!stored || strcmp(stored, sent) != 0)
 		return err_set(err, ERR_DAMAGED, "the keeper has stored something else than was sent");
-	json_object_del(input, "source");
-	if (json_object_set_new(input, "digest", json_string(sent)) < 0)
-		return err_set(err, ERR_NO_MEMORY, "out of memory");
-	return 0;
+	return sources_replace(input, sent, err);
 }

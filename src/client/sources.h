@@ -1,6 +1,8 @@
 /* sources.h - the inputs of a manifest that are files of the caller: they are sent to the keeper's store and named by digest instead. */
 #pragma once
 
+#include <sys/stat.h>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "client/http.h"
@@ -15,11 +17,15 @@ json_t *sources_next(json_t *manifest, char path[static JSON_PATH_MAX]);
 struct source {
 	int fd;
 	int64_t bytes;
+	struct stat file; /* as it was when it was opened */
 };
 int sources_open(const json_t *input, bool standard_input, struct source *ret, struct err *err);
 
 /* The call that sends it, from its beginning: PUT /v1/objects. ERR_IO. */
 int sources_call(const struct source *source, struct http_call *ret, struct err *err);
+
+/* Puts a digest in the place of the source. ERR_NO_MEMORY. */
+int sources_replace(json_t *input, const char *digest, struct err *err);
 
 /* Puts the digest that the keeper answered in the place of the source; it must be that of what was sent. */
 int sources_settle(json_t *input, const struct http_call *call, struct err *err);

@@ -82,6 +82,14 @@ def _():
         process.communicate(timeout=30)
 
 
+@suite.case("one run after the other is not slower for what waits in the pipe")
+def _():
+    with FakeKeeper() as keeper:
+        started = time.monotonic()
+        equal(batch(keeper, lines(40), "--in-flight", "1")[0], 0)
+        holds(time.monotonic() - started < harness.patience(20), "a second for each would be that of an idle loop")
+
+
 @suite.case("an error of a line names line and JSON path, and stops no other")
 def _():
     rows = [line("true"), "{", '{"version":"caisson.manifest/v1"}', "", line("true", limits={"wall_ms": 0}), "[]", '{"a":1,"a":2}',
@@ -143,6 +151,45 @@ def _():
         equal((keeper.objects[manifest["inputs"][0]["digest"]], keeper.objects[manifest["stdin"]["digest"]]), (b"some bytes", b"some bytes"))
         status, results, _err = batch(keeper, line("true", stdin={"source": "-"}))
         equal((status, results[0]["error"]["path"]), (1, "$.stdin.source"))
+
+
+@suite.case("a file that many lines name is sent once; one that was swept from the store meanwhile, again")
+def _():
+    def many(source, count):
+        return "\n".join(line("true", inputs=[{"source": source, "target": "/box/x"}], labels={"n": str(n)}) for n in range(count))
+    source = scratch.file("data", b"first")
+    os.utime(source, (1, 1))
+    old = time.time() - os.stat(source).st_ctime
+    time.sleep(max(0.0, 2.1 - old))  # younger than that it might be changed without a trace
+    with FakeKeeper() as keeper:
+        status, _results, _err = batch(keeper, many(source, 30), "--in-flight", "1")
+        equal((status, keeper.count("PUT", "/v1/objects"), len(keeper.runs)), (0, 1, 30))
+        process = start(keeper, "--in-flight", "1")
+        for swept in (False, True, False):
+            if swept:
+                keeper.objects.clear()
+            process.stdin.write((line("true", inputs=[{"source": source, "target": "/box/x"}], stdin={"source": source}) + "\n").encode())
+            process.stdin.flush()
+            result = json.loads(process.stdout.readline())
+            holds("receipt" in result, result)
+        process.communicate(timeout=10)
+        # Once for the first line (its other input is the same file), and for the swept one each of its two.
+        equal((process.returncode, keeper.count("PUT", "/v1/objects")), (0, 1 + 1 + 2))
+
+
+@suite.case("a file that has changed is another one")
+def _():
+    source = scratch.file("data", b"first")
+    with FakeKeeper() as keeper:
+        process = start(keeper, "--in-flight", "1")
+        for content in (b"first", b"other", b"third"):
+            with open(source, "wb") as file:
+                file.write(content)
+            process.stdin.write((line("true", inputs=[{"source": source, "target": "/box/x"}]) + "\n").encode())
+            process.stdin.flush()
+            manifest = keeper.runs[json.loads(process.stdout.readline())["run"]].manifest
+            equal(keeper.objects[manifest["inputs"][0]["digest"]], content)
+        process.communicate(timeout=10)
 
 
 @suite.case("replies that are lost before or after the commit, cut or late: one run for each line")

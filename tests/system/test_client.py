@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -188,6 +189,23 @@ def _():
         equal(len(client.caisson.rows("SELECT run_id FROM run")), 60)
         equal(client.call("batch", "--in-flight", "2", "--unordered", "-", data=(line("true") + "\n").encode())[0], 0)
         verified(client.caisson)
+
+
+@suite.case("a file that many lines of a batch name is there for each of them, also after gc")
+def _():
+    source = scratch.file("data", b"some data\n")
+    row = line("cat", "x", inputs=[{"source": source, "target": "/box/x"}])
+    harness.wait_until(lambda: time.time() - os.stat(source).st_ctime > 2.1, 10, "the file is settled", interval=0.1)
+    with Client() as client:
+        process = client.start("batch", "--in-flight", "1", "-", stdin=subprocess.PIPE)
+        for swept in (False, False, True, False):
+            if swept:
+                equal(client.caisson.call("gc").status, 0)
+            process.stdin.write(row.encode() + b"\n")
+            result = json.loads(process.stdout.readline())
+            equal((result["receipt"]["verdict"], client.caisson.logs(result["run"])), ("succeeded", b"some data\n"), str(result))
+        process.communicate(timeout=20)
+        equal(process.returncode, 0)
 
 
 @suite.case("the same batch again, under the same key, is the same runs")
