@@ -6,6 +6,8 @@
 ALTER TABLE run ADD COLUMN idempotency_key TEXT
 	CHECK (idempotency_key IS NULL OR (attached = 0 AND length(idempotency_key) BETWEEN 1 AND 255));
 CREATE UNIQUE INDEX run_submitted ON run (principal, idempotency_key) WHERE idempotency_key IS NOT NULL;
+-- Somebody's own runs, in order of arrival, among very many of others.
+CREATE INDEX run_of_principal ON run (principal);
 
 DROP TRIGGER run_insert;
 CREATE TRIGGER run_insert BEFORE INSERT ON run WHEN EXISTS (SELECT 1 FROM run WHERE run_id = NEW.run_id)

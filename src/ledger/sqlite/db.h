@@ -58,6 +58,7 @@ enum db_statement {
 	DB_OPEN_RUNS,
 	DB_RUN_STATE,
 	DB_LIST,
+	DB_LIST_OF,
 	DB_LATEST_RUN,
 	DB_FIND_RUN,
 	DB_RECEIPT,

@@ -159,8 +159,10 @@ int ledger_list(struct ledger *base, const struct ledger_list_query *query, ledg
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
 	DB_DONE_AUTO sqlite3_stmt *row = NULL;
-	int r = db_start(&ledger->db, DB_LIST, DB_VALUES(db_int(query->limit), db_int(query->before > 0 ? query->before : INT64_MAX),
-	                                                 db_text(query->principal)), &row, err);
+	const struct db_value before = db_int(query->before > 0 ? query->before : INT64_MAX);
+	int r = query->principal ?
+	                db_start(&ledger->db, DB_LIST_OF, DB_VALUES(db_int(query->limit), before, db_text(query->principal)), &row, err) :
+	                db_start(&ledger->db, DB_LIST, DB_VALUES(db_int(query->limit), before), &row, err);
 
 	while (r == 0 && (r = db_step(&ledger->db, row, err)) == 1) {
 		struct ledger_list_row shown = {.created_at_ms = sqlite3_column_int64(row, 5), .position = sqlite3_column_int64(row, 7)};

@@ -11,6 +11,15 @@
 	" FROM attempt JOIN run USING (run_id) JOIN lease USING (attempt_id)"
 #define HOLDING_LEASE " AND generation = (SELECT max(generation) FROM lease WHERE lease.attempt_id = attempt.attempt_id)"
 
+/* A row of a list; the condition follows. */
+#define LIST_COLUMNS \
+	"SELECT run.run_id, attempt.attempt_id, coalesce(nullif(state, 'abandoned'), 'queued'), receipt ->> '$.verdict'," \
+	" receipt ->> '$.reason', created_at," \
+	" (SELECT group_concat(value, ' ') FROM json_each(CAST(manifest AS TEXT), '$.command.argv')), run.rowid, principal" \
+	" FROM run LEFT JOIN attempt ON attempt.run_id = run.run_id" \
+	" AND number = (SELECT max(number) FROM attempt AS a WHERE a.run_id = run.run_id)" \
+	" LEFT JOIN seal ON seal.run_id = run.run_id"
+
 const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 	[DB_BEGIN] = "BEGIN IMMEDIATE",
 	[DB_COMMIT] = "COMMIT",
@@ -58,13 +67,8 @@ const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 	[DB_RUN_STATE] = "SELECT principal, attached, created_at, EXISTS (SELECT 1 FROM cancellation WHERE run_id = ?1),"
 		" receipt IS NOT NULL, receipt ->> '$.verdict', receipt ->> '$.reason' FROM run LEFT JOIN seal USING (run_id)"
 		" WHERE run_id = ?1",
-	[DB_LIST] = "SELECT run.run_id, attempt.attempt_id, coalesce(nullif(state, 'abandoned'), 'queued'), receipt ->> '$.verdict',"
-		" receipt ->> '$.reason', created_at,"
-		" (SELECT group_concat(value, ' ') FROM json_each(CAST(manifest AS TEXT), '$.command.argv')), run.rowid, principal"
-		" FROM run LEFT JOIN attempt ON attempt.run_id = run.run_id"
-		" AND number = (SELECT max(number) FROM attempt AS a WHERE a.run_id = run.run_id)"
-		" LEFT JOIN seal ON seal.run_id = run.run_id"
-		" WHERE run.rowid < ?2 AND (?3 IS NULL OR principal = ?3) ORDER BY run.rowid DESC LIMIT ?1",
+	[DB_LIST] = LIST_COLUMNS " WHERE run.rowid < ?2 ORDER BY run.rowid DESC LIMIT ?1",
+	[DB_LIST_OF] = LIST_COLUMNS " WHERE principal = ?3 AND run.rowid < ?2 ORDER BY run.rowid DESC LIMIT ?1",
 	[DB_LATEST_RUN] = "SELECT run_id FROM run ORDER BY rowid DESC LIMIT 1",
 	[DB_FIND_RUN] = "SELECT run_id FROM run WHERE run_id >= ?1 AND run_id < ?2 ORDER BY run_id LIMIT 2",
 	[DB_RECEIPT] = "SELECT receipt FROM run LEFT JOIN seal USING (run_id) WHERE run_id = ?",

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "ledger/sqlite/db.h"
 #include "ledger_fixture.h"
 
 enum { PATH_SIZE = FIXTURE_PATH_SIZE + 16, KEPT = 4 };
@@ -302,6 +303,27 @@ static void the_rows_record_has_every_table(void **state)
 	assert_string_equal(tables, covered);
 }
 
+/* Neither somebody's list nor everybody's looks through all the runs that there are. */
+static void a_list_is_found_by_an_index(void **state)
+{
+	static const struct {
+		enum db_statement statement;
+		const char *plan;
+	} lists[] = {{DB_LIST, "SEARCH run USING INTEGER PRIMARY KEY"}, {DB_LIST_OF, "SEARCH run USING INDEX run_of_principal"}};
+	struct stage *stage = *state;
+
+	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+		sqlite3_stmt *statement = NULL;
+		char *sql = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", db_statement_text[lists[i].statement]);
+
+		assert_int_equal(sqlite3_prepare_v2(stage->db, sql, -1, &statement, NULL), SQLITE_OK);
+		assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+		assert_non_null(strstr((const char *)sqlite3_column_text(statement, 3), lists[i].plan));
+		sqlite3_finalize(statement);
+		sqlite3_free(sql);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +343,7 @@ int main(void)
 		cmocka_unit_test(an_idempotency_key_is_a_detached_runs_and_has_one_run),
 		cmocka_unit_test(a_ledger_has_one_genesis),
 		cmocka_unit_test(the_rows_record_has_every_table),
+		cmocka_unit_test(a_list_is_found_by_an_index),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
