@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from fault import matrix, points  # noqa: E402
 from support import caisson as product  # noqa: E402
-from support import harness, proc, scratch, supervisor  # noqa: E402
+from support import harness, proc, scratch, server, supervisor  # noqa: E402
 from support.harness import equal, holds, is_in  # noqa: E402
 from support.invariants import Watch  # noqa: E402
 
@@ -357,6 +357,16 @@ def _():
     run.signal("both", signal.SIGCONT)
     run.stop()
     equal(sorted(row["verdict"] for row in caisson.list()), ["cancelled", "succeeded"])
+    sound(caisson)
+    watch.hold()
+
+
+@suite.case("a verification that fails once is tried again; the runs wait, and are driven by a worker that was verified")
+def _():
+    caisson = faulty()
+    watch = Watch(caisson)
+    with server.Server(caisson, workers=1, env={"CAISSON_FAULT": "serve.verified:eio"}) as keeper:
+        equal(keeper.wait(keeper.submit("true"))["verdict"], "succeeded")
     sound(caisson)
     watch.hold()
 
