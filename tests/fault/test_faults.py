@@ -7,6 +7,7 @@ CAISSON_TEST_COMMIT_KILLS (40): how often a run is killed somewhere inside of it
 
 import contextlib
 import ctypes
+import http.client
 import os
 import random
 import re
@@ -60,7 +61,7 @@ def sound(caisson):
         equal(done.status, 0, str(done))
     supervisor.reap_orphans()
     equal(caisson.rows("PRAGMA integrity_check")[0]["integrity_check"], "ok")
-    equal([row for row in caisson.attempts() if row["state"] != "sealed"], [])
+    equal([row for row in caisson.attempts() if row["state"] not in ("sealed", "abandoned")], [])
     equal(caisson.rows("SELECT run_id FROM run WHERE (SELECT count(*) FROM seal WHERE seal.run_id = run.run_id) <> 1"), [])
     for verb in (("verify", "--all"), ("fsck",)):
         done = caisson.call(*verb)
@@ -215,6 +216,49 @@ def _():
     is_in(True, [kills >= COMMIT_KILLS // 2], f"{kills} kills")
     verdicts = {row["verdict"] for row in caisson.list()}
     holds(verdicts <= {"succeeded", "interrupted", "not_launched"}, f"{verdicts}")
+    watch.hold()
+
+
+SUBMITTED = 4  # runs of a round, which share commits
+
+
+def submit_all(keeper, keys):
+    """What a caller does who gets no answer: he asks again, under the same keys. {key: run}."""
+    return {key: keeper.submit("sh", "-c", "echo $0", key, key=key) for key in keys}
+
+
+def kill_keeper_at_write(caisson, number, name):
+    """A keeper of many runs killed at its N-th write, and another one in its place: True when the first met its fault."""
+    keys = [f"{name}-{index}" for index in range(SUBMITTED)]
+    gate = os.path.join(scratch.directory("gate"), "open")
+    fault = {"CAISSON_FAULT": f"ledger.write@{number}:kill", "CAISSON_FAULT_GATE": gate}
+    with server.Server(caisson, "--drain", "5s", workers=2, env=fault) as first:
+        with open(gate, "w", encoding="ascii"):
+            pass
+        try:
+            for run in submit_all(first, keys).values():
+                first.wait(run)
+        except (OSError, http.client.HTTPException, AssertionError):
+            equal(first.popen.wait(10), -signal.SIGKILL)
+    with server.Server(caisson, "--drain", "5s", workers=2) as second:
+        runs = submit_all(second, keys)
+        receipts = [second.wait(run) for run in runs.values()]
+    equal(len(set(runs.values())), SUBMITTED)
+    holds({receipt["verdict"] for receipt in receipts} <= {"succeeded", "interrupted"}, f"{receipts}")
+    return first.popen.returncode == -signal.SIGKILL
+
+
+@suite.case("FP27 S24 serve killed within commits that runs share: each key one run, each run one seal", timeout=1800)
+def _():
+    seed = random.randrange(1 << 32)
+    dice, caisson, rounds = random.Random(seed), faulty(), max(1, COMMIT_KILLS // 10)
+    watch = Watch(caisson)
+    equal(caisson.run("true").word(), "OK")
+    kills = sum(kill_keeper_at_write(caisson, dice.randrange(1, 160), f"round-{number}") for number in range(rounds))
+    print(f"# seed {seed}: {kills} of {rounds} keepers were killed while they wrote")
+    holds(kills > 0, "a keeper was killed")
+    equal(len(run_ids(caisson)), rounds * SUBMITTED + 1)
+    sound(caisson)
     watch.hold()
 
 

@@ -24,7 +24,7 @@ DISK_BYTES = 768 << 20
 # What the suites and their stories call by name; the libraries come along.
 PROGRAMS = ("sh", "dash", "python3", "busybox", "cat", "chown", "date", "dd", "echo", "env", "false", "grep", "head", "id",
             "kill", "ln", "ls", "mkdir", "mkfs.ext4", "mount", "newgidmap", "newuidmap", "nproc", "printf", "rm", "rmdir",
-            "sed", "seq", "setpriv", "setsid", "sleep", "sort", "stty", "sync", "tail", "tr", "true", "umount", "unshare", "wc")
+            "sed", "seq", "setpriv", "setsid", "sleep", "sort", "stty", "sync", "tail", "tr", "true", "umount", "unshare", "wc", "yes")
 PYTHON_LEFT_OUT = ("config-*", "test", "distutils", "lib2to3", "pydoc_data", "tkinter", "idlelib", "ensurepip")
 LINKS = (("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64"))
 DIRECTORIES = ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "proc", "sys", "dev", "run", "tmp", "var/tmp", "var/lib", "root", "mnt")
@@ -142,7 +142,7 @@ def add_guests(tree):
 
 def add_product(tree, build, fault_build):
     for name, folder in (("build", build), ("build-fault", fault_build)):
-        for part in ("cli/caisson", "init/caisson-init"):
+        for part in ("cli/caisson", "init/caisson-init", "http/caisson-front", "client/caisson-client"):
             tree.copy_program(need(os.path.join(folder, "src", part)), f"/caisson/{name}/{os.path.basename(part)}")
     tree.copy_program(need(os.path.join(build, "tests/contract/contract_linux")), "/caisson/build/contract_linux")
     for part in ("support", "system", "hostile", "vm"):

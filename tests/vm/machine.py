@@ -12,24 +12,38 @@ MEMORY_MIB = 1536
 KERNEL_LOG_TAIL = 40
 
 
-def command(image, words, kernel_log, disk):
-    """disk: a file that keeps what is written to it, or None for the image's own, which forgets it."""
-    drive = f"file={disk},cache=writeback" if disk else f"file={image.disk},cache=unsafe,snapshot=on"
+def logged(disk, log):
+    """A disk that also writes down, in `log`, what it is told (write_log.py)."""
+    return ["-blockdev", f"driver=file,filename={disk},node-name=file", "-blockdev", "driver=raw,file=file,node-name=disk",
+            "-blockdev", f"driver=file,filename={log},node-name=log",
+            "-blockdev", "driver=blklogwrites,file=disk,log=log,log-super-update-interval=1,node-name=logged",
+            "-device", "virtio-blk-pci,drive=logged"]
+
+
+def drives(image, disk, log, others):
+    """disk: a file that keeps what is written to it, or None for the image's own, which forgets it. others: further ones, forgetful too."""
+    if log:
+        return logged(disk, log)
+    first = f"file={disk},cache=writeback" if disk else f"file={image.disk},cache=unsafe,snapshot=on"
+    rest = [f"file={other},cache=unsafe,snapshot=on" for other in others]
+    return [word for drive in (first, *rest) for word in ("-drive", f"format=raw,if=virtio,{drive}")]
+
+
+def command(image, words, kernel_log, disks):
     return ["qemu-system-x86_64", "-cpu", "max", "-m", str(MEMORY_MIB), "-smp", "2", "-nic", "none", "-display", "none", "-monitor", "none",
             "-no-reboot", "-kernel", image.kernel, "-initrd", image.initramfs,
             "-append", f"console=ttyS1 quiet panic=-1 no_timer_check {words}",  # on a busy host a timer interrupt may be late
-            "-drive", f"format=raw,if=virtio,{drive}",
-            "-serial", "stdio", "-serial", f"file:{kernel_log}"]
+            *disks, "-serial", "stdio", "-serial", f"file:{kernel_log}"]
 
 
 class Machine:
     """A running machine; `with` makes sure that it ends."""
 
-    def __init__(self, image, plan, suites, folder, disk=None):
+    def __init__(self, image, plan, suites, folder, disk=None, log=None, others=()):
         self.kernel_log = os.path.join(folder, f"kernel-{plan.name}.log")
         words = f"caisson.layout={plan.layout} caisson.suites={','.join(suites)} {plan.words}"
-        self.process = subprocess.Popen(command(image, words, self.kernel_log, disk), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT)
+        words = command(image, words, self.kernel_log, drives(image, disk, log, others))
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def __enter__(self):
         return self

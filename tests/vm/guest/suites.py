@@ -42,6 +42,7 @@ AS_USER = ["/usr/bin/env", "CAISSON_TEST_AS=54322"]
 # Of those, what a user's guest could do otherwise than root's.
 USER_HOSTILE = ("H10", "H18", "H36", "H48", "H50", "H94")
 POWER_CUT = [PYTHON, TESTS + "/vm/guest/power_cut.py"]
+LOST_CACHE = [PYTHON, TESTS + "/vm/guest/lost_cache.py"]
 SUITES = {
     "contract": [TOP + "/build/contract_linux"],
     "cli": [PYTHON, TESTS + "/system/test_cli.py"],
@@ -60,6 +61,8 @@ SUITES = {
     "systemd-user": [PYTHON, TESTS + "/vm/guest/systemd.py", "user"],
     "before-cut": POWER_CUT + ["before"],
     "after-cut": POWER_CUT,
+    "before-lost": LOST_CACHE + ["before"],
+    "after-lost": LOST_CACHE,
 }
 
 
