@@ -119,6 +119,19 @@ static void report(void *context, const char *run_id, const char *line)
 	server_log(context, "recovery", "{s:s, s:s}", "run", run_id, "line", line);
 }
 
+static bool holds(void *context, const char *run_id)
+{
+	struct server *server = context;
+	bool held = false;
+	server_lock(server);
+	for (size_t i = 0; i < server->slot_count && !held; i++) {
+		const struct passage *passage = server->slots[i].passage;
+		held = passage && strcmp(passage->entry.run_id, run_id) == 0;
+	}
+	server_unlock(server);
+	return held;
+}
+
 int house_recover(struct server *server, bool sweep, struct err *err)
 {
 	struct keeper_recovered recovered = {0};
@@ -128,6 +141,7 @@ int house_recover(struct server *server, bool sweep, struct err *err)
 		.profiles = server->options.profiles,
 		.sweep = sweep,
 		.watch = server->watch,
+		.holds = holds,
 		.report = report,
 		.context = server,
 	};

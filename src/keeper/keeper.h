@@ -118,6 +118,9 @@ struct keeper_recovery {
 	bool dry_run;             /* only report what would be done; the counters say how much */
 	bool include_quarantined; /* `caisson recover`: yes; before a run: no */
 	struct keeper_watch *watch; /* of whoever recovers every few seconds; may be NULL */
+	/* Has this process still something to do with an attempt of this run? One of its own that it has not, because the ledger failed
+	 * at the wrong moment, is recovered like a dead keeper's. NULL: it always has. */
+	bool (*holds)(void *context, const char *run_id);
 	void (*report)(void *context, const char *run_id, const char *line);
 	void *context;
 };

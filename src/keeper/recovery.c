@@ -84,6 +84,11 @@ static void release_providers(struct recovering *recovering)
 		factory->release(factory->context, recovering->providers[i]);
 }
 
+static bool is_ours(const struct recovering *recovering, const struct ledger_attempt *attempt)
+{
+	return strcmp(attempt->owner_id, recovering->keeper->owner.owner_id) == 0;
+}
+
 static bool in_quarantine(const struct ledger_attempt *attempt)
 {
 	return strcmp(attempt->state, life_state_name(LIFE_QUARANTINED)) == 0;
@@ -114,7 +119,7 @@ static void count_outcome(struct recovering *recovering, const struct ledger_att
 
 static void recover_attempt(struct recovering *recovering, const struct ledger_attempt *attempt)
 {
-	bool expired = attempt->owner_alive;
+	bool expired = attempt->owner_alive && !is_ours(recovering, attempt);
 	struct boundary_provider *provider = NULL;
 	struct runner_result outcome = {0};
 	struct err why = ERR_INIT;
@@ -148,14 +153,28 @@ static int collect_attempt(void *context, const struct ledger_attempt *attempt)
 	return list_add(context, attempt, sizeof(*attempt));
 }
 
+/* Of our own: did it get lost? It is let go only after its last word is in the ledger, and so that is read afterwards. */
+static bool is_lost(struct recovering *recovering, const struct ledger_attempt *attempt)
+{
+	const struct keeper_recovery *given = recovering->given;
+	struct ledger *ledger = recovering->keeper->ledger;
+	struct ledger_run_state now;
+	if (!given->holds || given->holds(given->context, attempt->run_id))
+		return false;
+	return ledger->ops->run_state(ledger, attempt->run_id, &now, NULL) == 0 && !now.sealed &&
+	       strcmp(now.latest.attempt_id, attempt->attempt_id) == 0 && strcmp(now.latest.state, attempt->state) == 0 &&
+	       now.latest.generation == attempt->generation;
+}
+
 /* A quarantine is its owner's to lift as long as that lives: its lease is not renewed, and says nothing. */
 static bool is_left_alone(struct recovering *recovering, const struct ledger_attempt *attempt)
 {
 	struct keeper_watch *watch = recovering->given->watch;
-	bool ours = strcmp(attempt->owner_id, recovering->keeper->owner.owner_id) == 0;
 	if (!attempt->owner_alive)
 		return false;
-	return !watch || ours || in_quarantine(attempt) || !watch_look(watch, attempt);
+	if (is_ours(recovering, attempt))
+		return in_quarantine(attempt) || !is_lost(recovering, attempt);
+	return !watch || in_quarantine(attempt) || !watch_look(watch, attempt);
 }
 
 static int recover_attempts(struct recovering *recovering, struct err *err)

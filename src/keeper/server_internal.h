@@ -39,13 +39,13 @@ struct slot {
 
 	/* Its own thread's. */
 	struct store *store;
-	struct passage *passage;               /* under way, or quarantined */
 	struct boundary_identity left_over;    /* of a verification that could not be emptied */
 	bool has_left_over;
 
 	/* Under the lock. */
 	pthread_cond_t wake;                   /* there is something to do for its thread */
 	struct worker *worker;                 /* replaced by its own thread only; NULL: none */
+	struct passage *passage;               /* as the worker; under way, or quarantined */
 	enum stats_worker state;
 	bool verifying;
 	char reason[API_REASON_MAX];           /* why it is quarantined, or unverified */

@@ -233,10 +233,17 @@ static void release_boundary(struct slot *slot)
 	passage->boundary = NULL;
 }
 
+static void set_passage(struct slot *slot, struct passage *passage)
+{
+	server_lock(slot->server);
+	slot->passage = passage;
+	server_unlock(slot->server);
+}
+
 static void finish_passage(struct slot *slot)
 {
 	struct passage *passage = slot->passage;
-	slot->passage = NULL;
+	set_passage(slot, NULL);
 	passage_free(passage);
 }
 
@@ -345,7 +352,9 @@ static void drive(struct slot *slot)
 	struct server *server = slot->server;
 	struct err why = ERR_INIT;
 	struct queue_entry job = slot->job;
-	int result = passage_load(server, &job, &slot->passage, &why);
+	struct passage *passage = NULL;
+	int result = passage_load(server, &job, &passage, &why);
+	set_passage(slot, passage);
 	if (result == 0)
 		result = carry(slot, &why);
 	if (!slot->passage) {

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,6 +270,48 @@ static void a_run_cancelled_while_it_waits_needs_no_worker(void **state)
 	assert_true(sealed);
 }
 
+/* A ledger whose disk is full when the next so many seals are written. */
+static struct {
+	struct ledger_ops ops;
+	int (*seal)(struct ledger *ledger, const struct ledger_seal *seal, struct err *err);
+	atomic_int failures;
+} full;
+
+static int seal_while_full(struct ledger *ledger, const struct ledger_seal *seal, struct err *err)
+{
+	if (atomic_fetch_sub(&full.failures, 1) > 0)
+		return err_set(err, ERR_NO_SPACE, "the disk is full");
+	return full.seal(ledger, seal, err);
+}
+
+static void fail_seals(struct ledger *ledger, int failures)
+{
+	full.ops = *ledger->ops;
+	full.seal = full.ops.seal;
+	full.ops.seal = seal_while_full;
+	atomic_init(&full.failures, failures);
+	ledger->ops = &full.ops;
+}
+
+static void a_run_cancelled_while_it_waits_is_sealed_though_the_disk_was_full(void **state)
+{
+	struct scene *scene = *state;
+	struct api_submitted run;
+	struct err err = ERR_INIT;
+	bool sealed = true;
+	*scene->impossible = true;
+	fail_seals(scene->keeper->ledger, 1);
+	start(scene, 1, 1, 1000);
+	const struct api_core *core = server_core(scene->server);
+	assert_int_equal(submit(scene, "uid:1", NULL, &run), 0);
+	assert_int_equal(core->cancel(core->context, run.run_id, &sealed, &err), 0);
+	*scene->impossible = false;
+	assert_true(comes_true(scene, is_sealed, run.run_id));
+	assert_true(atomic_load(&full.failures) < 0);
+	assert_string_equal(state_of(scene, run.run_id).verdict, "cancelled");
+	assert_int_equal(state_of(scene, run.run_id).attempts, 1);
+}
+
 static void what_waited_is_the_next_keepers(void **state)
 {
 	struct scene *scene = *state;
@@ -316,6 +359,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(with_no_safe_worker_a_run_is_paused_and_goes_on_when_one_is_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_queue_says_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_run_cancelled_while_it_waits_needs_no_worker, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_cancelled_while_it_waits_is_sealed_though_the_disk_was_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_waited_is_the_next_keepers, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_its_nursery_the_keeper_begins_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(slots_are_told_and_only_a_quarantined_one_is_recovered, setup, teardown),
