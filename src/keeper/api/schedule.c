@@ -100,6 +100,8 @@ static void free_connection(struct api *api, struct connection *connection)
 		api->upload_count--;
 	call_done(&connection->call);
 	fd_close(&connection->spool);
+	/* Closing alone does not do it while a front that is being started has a copy: an event would name what is gone. */
+	epoll_ctl(api->epoll, EPOLL_CTL_DEL, connection->channel, NULL);
 	fd_close(&connection->channel);
 	free(connection);
 }
