@@ -3,6 +3,7 @@
  *
  * The object is nobody's until a run names it: a sweep in between may remove it, and then it has to be sent again. */
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -45,7 +46,7 @@ static int handle_begin(struct call *call, struct err *err)
 	int result = make_spool(call, &spool, err);
 	if (result)
 		return result;
-	call->reply.fd = dup(spool);
+	call->reply.fd = fcntl(spool, F_DUPFD_CLOEXEC, 0);
 	if (call->reply.fd < 0)
 		return err_sys(err, errno, "share a file");
 	if (!take_turn(call->api))
