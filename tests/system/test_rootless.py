@@ -133,6 +133,40 @@ def _():
     equal([group for name, group in groups.items() if name in ("", "memory", "pids") and not group.startswith(place)], [])
 
 
+@suite.case("root refuses to place guests below a group of a user, who could move them away from their limits")
+def _():
+    foreign = f"caisson-foreign-{os.getpid()}"
+    for mount, _unified in delegated.hierarchies():
+        top = os.path.join(mount, foreign)
+        os.makedirs(top + "/deeper")
+        os.chown(top, UID, UID)
+        try:
+            done = Caisson().run_plain("true", options=("--cgroup-parent", foreign + "/deeper"))
+        finally:
+            os.rmdir(top + "/deeper")
+            os.rmdir(top)
+        equal(done.status, 125, str(done))
+        holds(f"{top} is open to others than root" in done.stderr.decode(), str(done))
+
+
+@suite.case("groups of a user, however deep and whatever their names, do not come into root's recovery and sweep")
+def _():
+    caisson = Caisson()
+    equal(caisson.run_plain("true").status, 0)
+    top = group_of(f"caisson-deep-{os.getpid()}")
+    levels = [top + "/d" * depth for depth in range(41)]
+    os.mkdir(top)
+    os.chown(top, UID, UID)
+    try:
+        os.makedirs(levels[-1])
+        for command in ("recover", "sweep"):
+            done = caisson.call(command)
+            equal((done.status, done.stderr), (0, b""), command)
+    finally:
+        for level in reversed(levels):
+            os.rmdir(level)
+
+
 # ---- as himself: the case above delegated a group, in which we are from now on ----
 
 VERDICTS = (

@@ -53,6 +53,13 @@ static bool is_ours(int dir, const char *name)
 	return fstatat(dir, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
 }
 
+/* No boundary is made below a group of somebody else (place_find()). So nobody can make the walk long, or err. */
+static bool is_of_others(int group)
+{
+	struct stat status;
+	return fstat(group, &status) == 0 && status.st_uid != 0 && status.st_uid != geteuid();
+}
+
 static int walk_below(struct walk *walk, int dir, size_t length, int depth);
 
 static int visit(struct walk *walk, int dir, const char *name, size_t length, int depth)
@@ -62,6 +69,10 @@ static int visit(struct walk *walk, int dir, const char *name, size_t length, in
 	int below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (below < 0) /* gone meanwhile, or closed to us, so that nothing of ours is in it */
 		return errno == ENOENT || errno == ENODEV || errno == EACCES ? 0 : err_sys(walk->err, errno, "cgroup %s/%s", walk->path, name);
+	if (is_of_others(below)) {
+		close(below);
+		return 0;
+	}
 	int added = snprintf(walk->path + length, sizeof(walk->path) - length, "%s%s", length > 0 ? "/" : "", name);
 	int rc = added < 0 || (size_t)added >= sizeof(walk->path) - length
 		? err_set(walk->err, ERR_LIMIT, "a path of cgroups is too long") : walk_below(walk, below, length + (size_t)added, depth + 1);

@@ -259,6 +259,41 @@ static bool find_own_place(const struct host *host, const char *own, struct plac
 	return true;
 }
 
+/* May somebody else than root and us change what is there? A group that is absent is made by us. */
+static bool is_foreign(const char *mount, const char *group)
+{
+	static const struct { const char *name; mode_t writable; } files[] = {
+		{".", S_IWOTH}, {"cgroup.procs", S_IWGRP | S_IWOTH}, {"cgroup.threads", S_IWGRP | S_IWOTH}, {"tasks", S_IWGRP | S_IWOTH},
+	};
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char path[PATH_BYTES];
+		struct stat status;
+		snprintf(path, sizeof(path), "%s/%s/%s", mount, group, files[i].name);
+		if (stat(path, &status) != 0 ? errno != ENOENT
+		                             : (status.st_uid != 0 && status.st_uid != geteuid()) || (status.st_mode & files[i].writable))
+			return true;
+	}
+	return false;
+}
+
+/* To move a process out of a group takes what it is moved to and the group that both have in common, and nothing of its own (cgroups(7)):
+ * whoever has one above ours takes guests away from their limits, and from what kills them. */
+static int check_owners(const struct host *host, const char *parent, struct err *err)
+{
+	struct hierarchy list[CONTROLLER_COUNT + 1];
+	int count = list_hierarchies(host, list);
+	for (int i = 0; i < count; i++) {
+		char group[PLACE_PARENT_MAX];
+		snprintf(group, sizeof(group), "%s", parent);
+		do
+			if (is_foreign(list[i].mount, group))
+				return err_set(err, ERR_UNSUPPORTED, "cgroup parent %s: %s/%s is open to others than root and uid %u, who could "
+				               "move guests away from their limits", parent, list[i].mount, group, (unsigned)geteuid());
+		while (cut_last(group));
+	}
+	return 0;
+}
+
 int place_find(const struct host *host, const char *given, pid_t caller, struct place *ret, struct err *err)
 {
 	struct hierarchy list[CONTROLLER_COUNT + 1];
@@ -277,6 +312,8 @@ int place_find(const struct host *host, const char *given, pid_t caller, struct 
 		place = (struct place){.parent = DEFAULT_PARENT};
 	}
 	int rc = geteuid() == 0 ? 0 : check(host, shown ? own : NULL, caller, place.parent, err);
+	if (rc == 0)
+		rc = check_owners(host, place.parent, err);
 	if (rc == 0)
 		*ret = place;
 	return rc;
