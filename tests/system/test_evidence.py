@@ -51,6 +51,13 @@ def _():
     equal(missing, [], f"not vouched for; there are {names}")
 
 
+@suite.case("a guest can lower its OOM score only where the evidence says that it can")
+def _():
+    result = product.Caisson().run("sh", "-c", "echo 0 >/proc/self/oom_score_adj; cat /proc/self/oom_score_adj")
+    said = next(line["detail"] for line in result.receipt["boundary"]["evidence"] if line["name"] == "oom_score")
+    equal(said, {"1000\n": "1000: killed first", "0\n": "1000: killed first, unless the guest lowers it"}[result.text])
+
+
 def leave_out(name):
     caisson = product.Caisson(product.FAULT_BIN)
     watch = Watch(caisson)

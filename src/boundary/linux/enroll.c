@@ -140,14 +140,15 @@ static int tell_owner(struct inspection *inspection, struct err *err)
 }
 
 /* The caller's own group may stay as a supplementary one, where he is the guest: it is the guest's group already. */
-static int check_groups(const struct inspection *inspection, const struct ids *ids, struct err *err)
+static int check_groups(struct inspection *inspection, const struct ids *ids, struct err *err)
 {
 	const struct expectation none = {"ids.groups", "Groups", ""};
 	char own[IDS_TEXT_MAX], found[128];
 	snprintf(own, sizeof(own), "%" PRIu32, ids->guest_gid);
 	if (ids_shared(ids) && status_value(&inspection->main, "Groups", found, sizeof(found)) && strcmp(found, own) == 0)
-		return 0;
-	return expect_status(&inspection->main, &none, err);
+		return evidence_add(inspection->evidence, "ids.groups", EVIDENCE_OBSERVED, err, "the caller's own alone, %s", own);
+	int rc = expect_status(&inspection->main, &none, err);
+	return rc < 0 ? rc : evidence_add(inspection->evidence, "ids.groups", EVIDENCE_OBSERVED, err, "no supplementary group");
 }
 
 static int check_ids(struct inspection *inspection, struct err *err)
@@ -168,12 +169,10 @@ static int check_ids(struct inspection *inspection, struct err *err)
 	for (size_t i = 0; i < 4 && rc == 0; i++)
 		rc = expect_status(wants[i].subject, &wants[i].want, err);
 	if (rc == 0)
-		rc = check_groups(inspection, ids, err);
-	if (rc == 0)
 		rc = evidence_add(inspection->evidence, "ids.guest", EVIDENCE_OBSERVED, err,
 		                  "uid %" PRIu32 " and gid %" PRIu32 " of the host", ids->guest_uid, ids->guest_gid);
 	if (rc == 0)
-		rc = evidence_add(inspection->evidence, "ids.groups", EVIDENCE_OBSERVED, err, "no supplementary group");
+		rc = check_groups(inspection, ids, err);
 	if (rc == 0)
 		rc = evidence_add(inspection->evidence, "ids.init", EVIDENCE_OBSERVED, err, "uid %" PRIu32 " and gid %" PRIu32, ids->init_uid,
 		                  ids->init_gid);
@@ -283,7 +282,8 @@ static int check_oom_score(struct inspection *inspection, struct err *err)
 	char text[16];
 	if (fd_read_text(inspection->main.dir, "oom_score_adj", text, sizeof(text)) < 0 || strcmp(text, "1000") != 0)
 		return fails(err, "oom_score", "1000", "another");
-	return evidence_add(inspection->evidence, "oom_score", EVIDENCE_OBSERVED, err, "1000: killed first");
+	return evidence_add(inspection->evidence, "oom_score", EVIDENCE_OBSERVED, err,
+	                    inspection->boundary->oom_score_fixed ? "1000: killed first" : "1000: killed first, unless the guest lowers it");
 }
 
 /* "Max open files            256                  256                  files" of proc_pid_limits(5). */

@@ -69,6 +69,7 @@ struct linux_boundary {
 	int control;                 /* our end of the control socket */
 	int streams[2];              /* read ends of stdout and stderr, non-blocking; -1 at EOF */
 	uint32_t init_attested, main_attested;
+	bool oom_score_fixed; /* the guest cannot lower it */
 
 	int wall_timer, cpu_timer, oom_event;
 	int64_t launched_ns;

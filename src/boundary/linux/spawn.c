@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -465,6 +466,32 @@ static int await_gate(struct linux_boundary *boundary, struct err *err)
 	return 0;
 }
 
+#define FIRST_USER_NAMESPACE UINT64_C(0xEFFFFFFD) /* PROC_USER_INIT_INO, in no header of user space */
+
+/* CAP_SYS_RESOURCE in the user namespace that all others are below. */
+static bool has_resource_capability(const struct host *host)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+	return host->namespaces[NS_USER] == FIRST_USER_NAMESPACE && syscall(SYS_capget, &header, data) == 0 &&
+	       (data[0].effective & UINT32_C(1) << CAP_SYS_RESOURCE);
+}
+
+/* Main has set its score, and could lower it again; but not below what somebody with that capability has set. */
+static int fix_oom_score(struct linux_boundary *boundary, struct err *err)
+{
+	char path[64];
+	if (geteuid() != 0 || OMITTED("oom_score") || !has_resource_capability(&boundary->provider->host))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d", boundary->main_pid);
+	FD_AUTO int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || pidfd_send_signal(boundary->main_pidfd, 0, NULL, 0) != 0) /* alive behind the open: the directory is main's */
+		return err_sys(err, errno, "main: %s", path);
+	int rc = fd_write_text(dir, "oom_score_adj", "1000");
+	boundary->oom_score_fixed = rc == 0;
+	return rc < 0 ? err_sys(err, -rc, "oom_score") : 0;
+}
+
 int linux_spawn(struct linux_boundary *boundary, struct err *err)
 {
 	struct handover handover = {.streams = {-1, -1, -1}, .setup = -1, .control = -1};
@@ -481,5 +508,7 @@ int linux_spawn(struct linux_boundary *boundary, struct err *err)
 		rc = linux_command(boundary, INIT_COMMAND_MAPPED, err);
 	handover_done(&handover); /* init has it all now, and alone: its end of the control socket must not stay open here */
 	view_close_mounts(&boundary->view);
-	return rc < 0 ? rc : await_gate(boundary, err);
+	if (rc == 0)
+		rc = await_gate(boundary, err);
+	return rc < 0 ? rc : fix_oom_score(boundary, err);
 }
