@@ -261,6 +261,22 @@ def _():
             os.close(device)
 
 
+@suite.case("a device whose name cannot be read is not taken for absent")
+def _():
+    caisson = Caisson()
+    equal(caisson.run("true").word(), "OK")
+    ledger_id = caisson.rows("SELECT ledger_id FROM ledger")[0]["ledger_id"]
+    device = show_image(caisson.ledger, f"{ledger_id}.bnd-aaaaaaaaaaaaaaaa")
+    try:
+        path = os.readlink(f"/proc/self/fd/{device}")
+        hide = ("unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$0" && exec "$@"', path)
+        done = subprocess.run((*hide, *caisson.command("recover", "--dry-run")), env=caisson.environment(), capture_output=True, text=True,
+                              check=False)
+        holds(done.returncode != 0 and f"{path}: whose it is" in done.stdout + done.stderr, str(done))
+    finally:
+        os.close(device)
+
+
 @suite.case("while something still holds it, recovery says so and seals nothing; afterwards it does")
 def _():
     caisson = Caisson()

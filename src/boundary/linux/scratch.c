@@ -126,31 +126,40 @@ void scratch_abandon(int mount)
 
 /* ---- finding ---- */
 
-/* Is it one like ours: showing a file without a name, and going by itself? */
+/* A device that goes away while it is looked at. */
+static bool is_gone(int error)
+{
+	return error == ENOENT || error == ENODEV || error == ENXIO;
+}
+
+/* Is it one like ours: showing a file without a name, and going by itself? In doubt yes: its name is read then. */
 static bool may_be_ours(int block, const char *device)
 {
 	char file[NAME_MAX], text[BACKING_PATH_MAX];
-	int64_t autoclear = 0;
+	int64_t autoclear = 1;
 	snprintf(file, sizeof(file), "%.32s/loop/backing_file", device);
 	ssize_t length = fd_read_text(block, file, text, sizeof(text)), end = (ssize_t)strlen(DELETED);
+	if (length < 0)
+		return !is_gone((int)-length);
 	if (length < end || strcmp(text + length - end, DELETED) != 0)
 		return false;
 	snprintf(file, sizeof(file), "%.32s/loop/autoclear", device);
-	return fd_read_number(block, file, &autoclear) == 0 && autoclear == 1;
+	int rc = fd_read_number(block, file, &autoclear);
+	return rc < 0 ? !is_gone(-rc) : autoclear == 1;
 }
 
-/* false as well when it is gone by now. */
-static bool read_name(const char *device, char name[static LO_NAME_SIZE + 1])
+/* 1, 0 when it is gone by now, or an error: what cannot be read is not absent. */
+static int read_name(const char *device, char name[static LO_NAME_SIZE + 1], struct err *err)
 {
 	char path[LOOP_PATH_MAX];
 	struct loop_info64 info;
 	snprintf(path, sizeof(path), "/dev/%.24s", device);
 	FD_AUTO int loop = open(path, O_RDONLY | O_CLOEXEC);
 	if (loop < 0 || ioctl(loop, LOOP_GET_STATUS64, &info) != 0)
-		return false;
+		return is_gone(errno) ? 0 : err_sys(err, errno, "%s: whose it is", path);
 	memcpy(name, info.lo_file_name, LO_NAME_SIZE);
 	name[LO_NAME_SIZE] = '\0';
-	return true;
+	return 1;
 }
 
 /* Calls visit with the name of each loop device that may be ours; a non-zero result ends the walk and is passed on. */
@@ -165,7 +174,7 @@ static int walk(name_fn visit, void *context, struct err *err)
 		return errno == ENOENT ? 0 : err_sys(err, errno, SYS_BLOCK);
 	for (struct dirent *entry; rc == 0 && (entry = readdir(dir));)
 		if (strncmp(entry->d_name, "loop", strlen("loop")) == 0 && may_be_ours(dirfd(dir), entry->d_name) &&
-		    read_name(entry->d_name, name))
+		    (rc = read_name(entry->d_name, name, err)) > 0)
 			rc = visit(context, name);
 	closedir(dir);
 	return rc;
