@@ -27,6 +27,8 @@ if os.geteuid() == 0:
     user = delegated.User(UID, ranges=False)
     outside = delegated.own_unified_group()
 
+PATIENT = ("--wall", f"{harness.patience(20)}s")  # an interpreter starts slowly in an emulated machine
+
 RANGE = f"{delegated.NAME}:{delegated.RANGE_FIRST}:{delegated.RANGE_COUNT}\n"
 
 
@@ -176,7 +178,7 @@ VERDICTS = (
     ("EXEC", 127, ("/nosuch",), ()),
     ("TLE_WALL", 124, ("sleep", "60"), ("--wall", "300ms")),
     ("TLE_CPU", 124, ("sh", "-c", "while :; do :; done"), ("--cpu", "200ms")),
-    ("MLE", 137, ("python3", "-c", "x = bytearray(200 << 20)"), ("--memory", "48M")),
+    ("MLE", 137, ("python3", "-c", "x = bytearray(200 << 20)"), ("--memory", "48M", *PATIENT)),
     ("OLE", 137, ("sh", "-c", "while :; do echo xxxxxxxxxxxxxxxx; done"), ("--output", "64K")),
     ("RETAINED", 125, ("sh", "-c", "sleep 60 & exit 0"), ()),
 )
@@ -197,7 +199,7 @@ def _():
 @suite.case("limits are set and read back; without a range the receipt says whose uid the guest is")
 def _():
     caisson = Caisson(user=user)
-    options = ("--memory", "64M", "--pids", "5", "--cpus", "0.5", "--pin", "1")
+    options = ("--memory", "64M", "--pids", "5", "--cpus", "0.5", "--pin", "1", *PATIENT)
     result = caisson.run("python3", "-c", "import os; print(os.sched_getaffinity(0), os.getuid(), os.getgroups())", options=options)
     equal((result.word(), result.text), ("OK", "{1} 1000 []\n"), str(result))
     lines = evidence(result)
@@ -227,7 +229,7 @@ for number in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_CORE):
 import ctypes
 print(ctypes.CDLL(None).ptrace(16, 1, 0, 0), sorted(int(name) for name in os.listdir("/proc") if name.isdigit()))
 """
-    result = Caisson(user=user).run("python3", "-c", script)
+    result = Caisson(user=user).run("python3", "-c", script, options=PATIENT)
     equal((result.word(), result.text), ("OK", "-1 [2]\n"), str(result))
 
 
