@@ -311,7 +311,7 @@ class Round:
         if got not in expected:
             reason = f" ({receipt['reason']}: {receipt['detail']})" if receipt else ""
             self.verdict.wrong.append(f"expected {' or '.join(sorted(expected))}, got {got}{reason}")
-        if receipt and got == "interrupted":
+        if receipt and got == "interrupted" and self.action in ("kill", "group"):  # nobody is left who could know
             known = [name for name, value in receipt["usage"].items() if value is not None and name != "wall_ms"]
             if receipt["exit_code"] is not None or receipt["signal"] is not None or known:
                 self.verdict.wrong.append(f"an interrupted run has an invented end: {receipt['exit_code']}, {receipt['usage']}")

@@ -100,7 +100,7 @@ class Point:
     @property
     def before_end(self):
         """Is it passed while the guest has yet to end, or to start?"""
-        return self.phase < INTENT or self.name in ("run.intent", "worker.launched", "run.launched")
+        return self.phase < INTENT or self.name in ("run.intent", "linux.launched", "worker.launched", "run.launched")
 
 
 ENDING = ("quick", "fork")  # a run that ends by itself
@@ -130,7 +130,8 @@ POINTS = (
     Point("FP10", "run.enrolled", "keeper", ACCEPTED, "not_launched"),
     # The launch.
     Point("FP11", "run.intent", "keeper", INTENT, "not_launched"),
-    Point("FP13", "worker.launched", "worker", INTENT, "not_launched"),
+    Point("FP13", "linux.launched", "worker", INTENT, "interrupted"),
+    Point("FP13", "worker.launched", "worker", INTENT),
     Point("FP13 FP14", "run.launched", "keeper", INTENT),
     Point("FP33", "run.cancelled", "keeper", INTENT, None, ("cancel",), NATURAL),
     Point("FP16", "run.killing", "keeper", INTENT, None, ("long",)),

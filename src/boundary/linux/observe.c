@@ -68,8 +68,13 @@ int linux_launch(struct linux_boundary *boundary, struct err *err)
 	if (rc < 0)
 		return rc;
 	boundary->launched_ns = clock_mono_ns();
-	rc = arm(boundary->wall_timer, boundary->spec.plan->limits.wall_ms * NS_PER_MS, err);
-	return rc < 0 ? rc : arm_cpu_timer(boundary, err);
+	rc = FAULT_ERR("linux.launched", err);
+	if (rc == 0)
+		rc = arm(boundary->wall_timer, boundary->spec.plan->limits.wall_ms * NS_PER_MS, err);
+	if (rc == 0)
+		rc = arm_cpu_timer(boundary, err);
+	/* The gate is open: what fails behind it is no failed launch, of which it could be said that nothing has run. */
+	return rc < 0 ? err_context(err, ERR_LOST, "launched, but its limits cannot be watched") : 0;
 }
 
 /* ---- what can happen ---- */
