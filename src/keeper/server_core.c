@@ -96,23 +96,44 @@ static struct slot *find_slot(struct server *server, const char *run_id)
 	return NULL;
 }
 
+/* All of them: one that has it by a late picture of the queue finds out when it claims. With the lock. */
+static bool stop_slots(struct server *server, const char *run_id)
+{
+	bool found = false;
+	for (size_t i = 0; i < server->slot_count; i++) {
+		struct slot *slot = &server->slots[i];
+		if (!slot->has_job || strcmp(slot->job.run_id, run_id) != 0)
+			continue;
+		found = true;
+		if (slot->stop_level == 0) {
+			slot->stop_level = 1;
+			worker_interrupt(slot->worker);
+		}
+	}
+	return found;
+}
+
+/* One that waits waits for its seal only; one that is nowhere may be on its way from the ledger, not cancelled yet. With the lock. */
+static void stop_waiting(struct server *server, const char *run_id)
+{
+	struct queue_entry entry;
+	if (queue_find(server->cancelled, run_id))
+		return;
+	if (!queue_remove(server->queue, run_id, &entry) || queue_add(server->cancelled, &entry, NULL) < 0)
+		server->rescan = true;
+}
+
 static int core_cancel(void *context, const char *run_id, bool *ret_sealed, struct err *err)
 {
 	struct server *server = context;
 	struct ledger *ledger = server->options.keeper->ledger;
-	struct queue_entry entry;
 	int result = ledger->ops->request_cancel(ledger, run_id, ret_sealed, err);
 	if (result < 0 || *ret_sealed)
 		return result;
 	server_lock(server);
 	server->stats.cancelled++;
-	struct slot *slot = find_slot(server, run_id);
-	if (slot && slot->stop_level == 0) {
-		slot->stop_level = 1;
-		worker_interrupt(slot->worker);
-	}
-	if (queue_remove(server->queue, run_id, &entry) && queue_add(server->cancelled, &entry, NULL) < 0)
-		server->rescan = true;
+	if (!stop_slots(server, run_id))
+		stop_waiting(server, run_id);
 	server_wake_house(server);
 	server_unlock(server);
 	return 0;

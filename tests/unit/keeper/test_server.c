@@ -312,6 +312,51 @@ static void a_run_cancelled_while_it_waits_is_sealed_though_the_disk_was_full(vo
 	assert_int_equal(state_of(scene, run.run_id).attempts, 1);
 }
 
+/* A ledger whose queue is told late: a run of it has been cancelled in between. */
+static struct {
+	struct ledger_ops ops;
+	int (*queued)(struct ledger *ledger, int64_t after, int64_t limit, ledger_queued_fn fn, void *context, struct err *err);
+	struct scene *scene;
+	ledger_queued_fn fn;
+	void *context;
+	atomic_bool cancelled;
+} late;
+
+static int cancel_and_tell(void *context, const struct ledger_queued *queued)
+{
+	const struct api_core *core = server_core(late.scene->server);
+	bool sealed;
+	(void)context;
+	if (!atomic_exchange(&late.cancelled, true))
+		core->cancel(core->context, queued->run_id, &sealed, NULL);
+	return late.fn(late.context, queued);
+}
+
+static int tell_late(struct ledger *ledger, int64_t after, int64_t limit, ledger_queued_fn fn, void *context, struct err *err)
+{
+	late.fn = fn;
+	late.context = context;
+	return late.queued(ledger, after, limit, cancel_and_tell, NULL, err);
+}
+
+static void a_run_cancelled_on_its_way_to_the_queue_is_sealed(void **state)
+{
+	struct scene *scene = *state;
+	struct ledger *ledger = scene->keeper->ledger;
+	struct api_submitted run;
+	late.ops = *ledger->ops;
+	late.queued = late.ops.queued;
+	late.ops.queued = tell_late;
+	late.scene = scene;
+	ledger->ops = &late.ops;
+	*scene->impossible = true;
+	start(scene, 1, 1, 1000);
+	assert_int_equal(submit(scene, "uid:1", NULL, &run), 0);
+	assert_true(comes_true(scene, is_sealed, run.run_id));
+	assert_true(atomic_load(&late.cancelled));
+	assert_string_equal(state_of(scene, run.run_id).verdict, "cancelled");
+}
+
 static void what_waited_is_the_next_keepers(void **state)
 {
 	struct scene *scene = *state;
@@ -360,6 +405,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_queue_says_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_run_cancelled_while_it_waits_needs_no_worker, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_run_cancelled_while_it_waits_is_sealed_though_the_disk_was_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_cancelled_on_its_way_to_the_queue_is_sealed, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_waited_is_the_next_keepers, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_its_nursery_the_keeper_begins_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(slots_are_told_and_only_a_quarantined_one_is_recovered, setup, teardown),
