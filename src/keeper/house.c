@@ -5,7 +5,10 @@
 #include "base/clock.h"
 #include "keeper/server_internal.h"
 
-enum { QUEUE_BATCH = 1000 };
+enum {
+	QUEUE_BATCH = 1000,
+	CANCELLED_BATCH = 16, /* sealed between two looks at the queue: who submits does not wait for all that others cancelled */
+};
 
 struct reading {
 	struct server *server;
@@ -90,7 +93,7 @@ static int end_cancelled(struct server *server, struct passage *passage, struct 
 static void seal_cancelled(struct server *server)
 {
 	struct queue_entry entry;
-	for (;;) {
+	for (int i = 0; i < CANCELLED_BATCH; i++) {
 		struct passage *passage = NULL;
 		struct err why = ERR_INIT;
 		server_lock(server);

@@ -27,7 +27,8 @@
 #include "ledger/sqlite/sqlite_ledger.h"
 #include "support.h"
 
-enum { WAIT_MS = 20 * 1000, RUNS = 400 };
+/* One of two workers may get nearly all runs, and a recording world holds 256 units. */
+enum { WAIT_MS = 20 * 1000, RUNS = 240 };
 
 /* A world of its own in each process that makes a provider; every program exits with 0 at once. */
 static int make_recording(void *context, const char *profile, int wake_fd, struct boundary_provider **ret, struct err *err)
@@ -90,7 +91,7 @@ static int setup(void **state)
 	struct scene *scene = calloc(1, sizeof(*scene));
 	struct err err = ERR_INIT;
 	ledger_place_new(scene->path);
-	scene->changes = eventfd(0, EFD_CLOEXEC);
+	scene->changes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	scene->impossible = mmap(NULL, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	scene->factory = (struct provider_factory){.make = make_recording, .release = release_recording, .context = scene->impossible};
 	*state = scene;
@@ -357,6 +358,64 @@ static void a_run_cancelled_on_its_way_to_the_queue_is_sealed(void **state)
 	assert_string_equal(state_of(scene, run.run_id).verdict, "cancelled");
 }
 
+enum { CANCELLED_RUNS = 60 };
+
+/* A ledger where the first seal waits until all is submitted and cancelled, and the one in the middle of the same thread, which is the house,
+ * for the run that came last. */
+static struct {
+	struct ledger_ops ops;
+	int (*seal)(struct ledger *ledger, const struct ledger_seal *seal, struct err *err);
+	struct scene *scene;
+	atomic_bool begun;
+	int ready; /* eventfd */
+	char last[ID_SIZE];
+	atomic_bool met;
+} busy;
+
+static int seal_in_order(struct ledger *ledger, const struct ledger_seal *seal, struct err *err)
+{
+	static _Thread_local int of_the_house;
+	uint64_t count;
+	if (!atomic_exchange(&busy.begun, true)) {
+		(void)!read(busy.ready, &count, sizeof(count));
+		of_the_house = 1;
+	} else if (of_the_house) {
+		of_the_house++;
+	}
+	if (of_the_house == CANCELLED_RUNS / 2)
+		atomic_store(&busy.met, comes_true(busy.scene, is_sealed, busy.last));
+	return busy.seal(ledger, seal, err);
+}
+
+static void many_cancelled_runs_keep_no_other_from_its_worker(void **state)
+{
+	struct scene *scene = *state;
+	struct ledger *ledger = scene->keeper->ledger;
+	struct api_submitted runs[CANCELLED_RUNS], last;
+	bool sealed;
+	busy.ops = *ledger->ops;
+	busy.seal = busy.ops.seal;
+	busy.ops.seal = seal_in_order;
+	busy.scene = scene;
+	busy.ready = eventfd(0, EFD_CLOEXEC);
+	ledger->ops = &busy.ops;
+	*scene->impossible = true;
+	start(scene, 1, 1, 1000);
+	const struct api_core *core = server_core(scene->server);
+	for (int i = 0; i < CANCELLED_RUNS; i++)
+		assert_int_equal(submit(scene, "uid:1", NULL, &runs[i]), 0);
+	for (int i = 0; i < CANCELLED_RUNS; i++)
+		assert_int_equal(core->cancel(core->context, runs[i].run_id, &sealed, NULL), 0);
+	*scene->impossible = false;
+	assert_int_equal(submit(scene, "uid:2", NULL, &last), 0);
+	memcpy(busy.last, last.run_id, ID_SIZE);
+	(void)!write(busy.ready, &(uint64_t){1}, sizeof(uint64_t));
+	for (int i = 0; i < CANCELLED_RUNS; i++)
+		assert_true(comes_true(scene, is_sealed, runs[i].run_id));
+	assert_true(atomic_load(&busy.met));
+	close(busy.ready);
+}
+
 static void what_waited_is_the_next_keepers(void **state)
 {
 	struct scene *scene = *state;
@@ -406,6 +465,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_run_cancelled_while_it_waits_needs_no_worker, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_run_cancelled_while_it_waits_is_sealed_though_the_disk_was_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_run_cancelled_on_its_way_to_the_queue_is_sealed, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_cancelled_runs_keep_no_other_from_its_worker, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_waited_is_the_next_keepers, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_its_nursery_the_keeper_begins_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(slots_are_told_and_only_a_quarantined_one_is_recovered, setup, teardown),
