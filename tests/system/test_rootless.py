@@ -259,6 +259,30 @@ def _():
     equal((caisson.verify().status, caisson.call("fsck").status), (0, 0))
 
 
+@suite.case("a guest of the same uid as the owner of its sealed stdin can neither write to it nor change what it is")
+def _():
+    caisson = Caisson(user=user)
+    script = """
+import os
+def attempt(name, call):
+    try:
+        print(name, call())
+    except OSError as error:
+        print(name, error.strerror)
+print(os.read(0, 100))
+attempt("mode", lambda: os.fchmod(0, 0o666))
+attempt("times", lambda: os.utime(0))
+attempt("name", lambda: os.setxattr(0, "user.x", b"x"))
+attempt("write", lambda: os.write(os.open("/proc/self/fd/0", os.O_RDWR), b"forged"))
+"""
+    result = caisson.run("python3", "-c", script, options=("--stdin", "-"), data=b"as it was sealed")
+    equal(result.word(), "OK", str(result))
+    holds(result.text.startswith("b'as it was sealed'\n"), result.text)
+    equal([line.split(" ", 1)[1] for line in result.text.splitlines()[1:4]], ["Read-only file system"] * 3, result.text)
+    holds(result.text.splitlines()[4] in ("write Read-only file system", "write Permission denied"), result.text)
+    equal(caisson.call("fsck").status, 0)
+
+
 # ---- death ----
 
 def kill_and_recover(caisson, target, **keywords):

@@ -173,17 +173,20 @@ static int make_setup(const struct linux_boundary *boundary, struct handover *ha
 
 /* ---- descriptors ---- */
 
+/* A guest may own the object: an ordinary user's that has his uid. */
 static int open_stdin(const struct linux_boundary *boundary, struct err *err)
 {
 	const struct plan_unit *unit = &boundary->spec.plan->unit;
-	int fd = -1;
+	FD_AUTO int object = -1;
 	int64_t size;
 	if (unit->standard_input != ENDPOINT_INPUT) {
-		fd = fcntl(boundary->provider->null, F_DUPFD_CLOEXEC, INIT_FIRST_FREE_FD);
+		int fd = fcntl(boundary->provider->null, F_DUPFD_CLOEXEC, INIT_FIRST_FREE_FD);
 		return fd < 0 ? err_sys(err, errno, "stdin") : fd;
 	}
-	int rc = store_get_checked(boundary->spec.store, &unit->stdin_input.digest, &fd, &size, err);
-	return rc < 0 ? err_context(err, rc, "stdin") : fd;
+	int rc = store_get_checked(boundary->spec.store, &unit->stdin_input.digest, &object, &size, err);
+	if (rc == 0)
+		rc = view_open_read_only(object, err);
+	return rc < 0 ? err_context(err, rc, "stdin") : rc;
 }
 
 static int open_streams(struct linux_boundary *boundary, struct handover *handover, struct err *err)

@@ -17,6 +17,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -286,6 +287,23 @@ int view_reopen(int fd, struct err *err)
 	if (is.st_dev != should.st_dev || is.st_ino != should.st_ino)
 		return err_set(err, ERR_DAMAGED, "%s: something else is there now", path);
 	return fd_take(&again);
+}
+
+int view_open_read_only(int file, struct err *err)
+{
+	char path[64];
+	struct statvfs status;
+	FD_AUTO int again = geteuid() != 0 ? view_reopen(file, err) : -1;
+	if (geteuid() != 0 && again < 0)
+		return again;
+	FD_AUTO int mount = clone_mount(again < 0 ? file : again, "", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	if (mount < 0)
+		return mount;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", mount);
+	FD_AUTO int opened = open(path, O_RDONLY | O_CLOEXEC);
+	if (opened < 0 || fstatvfs(opened, &status) != 0)
+		return err_sys(err, errno, "%s", path);
+	return status.f_flag & ST_RDONLY ? fd_take(&opened) : err_set(err, ERR_UNVERIFIED, "a read-only mount can be written to");
 }
 
 /* Sealed inputs lie in the store; a place is made for each in the work space, owned by root so that the guest cannot move it away.

@@ -62,5 +62,9 @@ int view_make(struct view *view, const struct view_spec *spec, struct evidence_l
 /* The same file or directory as fd, O_PATH, by its path in the mount namespace that we are in now: what another shows cannot be cloned. */
 int view_reopen(int fd, struct err *err);
 
+/* The regular file, opened for reading through a read-only mount of its own: whoever gets the descriptor, and be he the file's owner, cannot
+ * change it nor its attributes by it. */
+int view_open_read_only(int file, struct err *err);
+
 /* Was the work or output space found without a free block or inode? */
 bool view_space_full(const struct view *view);
