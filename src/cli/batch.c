@@ -38,8 +38,8 @@ static int run(struct options *options, struct err *err)
 	if (in_flight > IN_FLIGHT_MAX)
 		return err_set(err, ERR_INVALID, "--in-flight: at most %d", IN_FLIGHT_MAX);
 
-	JSON_AUTO json_t *what = json_pack("{s:s,s:b,s:I,s:s*}", "file", options->operands[0], "unordered", options->unordered, "in_flight",
-	                                   (json_int_t)in_flight, "key", options->key);
+	JSON_AUTO json_t *what = json_pack("{s:s,s:b,s:I,s:s*}", "file", options->operands[0], "unordered", options->unordered,
+	                                   "in_flight", (json_int_t)in_flight, "key", options->key);
 
 	if (!what)
 		return err_set(err, ERR_INVALID, "the file's name or --key is not valid UTF-8");
@@ -52,7 +52,8 @@ const struct command command_batch = {
 	.bit = FOR_BATCH,
 	.usage = "[options] FILE|-",
 	.summary = "Gives a keeper many runs, a manifest a line, and prints a result a line, in the order of the lines.\n"
-		   "A line is a manifest, or {\"key\": KEY, \"manifest\": MANIFEST}; a result has the line's number, its key, the run,\n"
+		   "A line is a manifest, or {\"key\": KEY, \"manifest\": MANIFEST}; a result has the line's number, its key, the "
+                   "run,\n"
 		   "and its receipt, or the error. Where no keeper answers, it is one itself while it lasts.\n"
 		   "Exit status 1: a line has no receipt. The first INT, TERM or HUP cancels what is in flight.",
 	.examples = "  caisson batch jobs.jsonl > results.jsonl\n"

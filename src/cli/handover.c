@@ -22,9 +22,10 @@ static int fill_request(const struct options *options, json_t *request, struct e
 	if (result)
 		return result;
 
-	json_t *common = json_pack("{s:s,s:b,s:b,s:b,s:b,s:b,s:b,s:b,s:I}", "socket", socket.data, "json", options->json, "quiet", options->quiet,
-	                           "summary", options->summary, "follow", options->follow, "wait", options->wait, "only_stdout",
-	                           options->only_stdout, "only_stderr", options->only_stderr, "patience_ms", (json_int_t)options->patience_ms);
+	json_t *common = json_pack("{s:s,s:b,s:b,s:b,s:b,s:b,s:b,s:b,s:I}", "socket", socket.data, "json", options->json, "quiet",
+	                           options->quiet, "summary", options->summary, "follow", options->follow, "wait", options->wait,
+	                           "only_stdout", options->only_stdout, "only_stderr", options->only_stderr, "patience_ms",
+	                           (json_int_t)options->patience_ms);
 
 	if (!common)
 		return err_set(err, ERR_INVALID, "the path of the keeper's socket is not valid UTF-8");

@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "cli/options.h"
 
-/* Becomes caisson-client: does not return but with an error. subcommand: its name; what: members of the request (client/request.h) besides
- * the socket and the options that several subcommands have; NULL for none. */
+/* Becomes caisson-client: does not return but with an error. subcommand: its name; what: members of the request (client/request.h)
+ * besides the socket and the options that several subcommands have; NULL for none. */
 int handover(const char *subcommand, const struct options *options, json_t *what, struct err *err);
 
 /* As handover, for a subcommand whose one operand is a run. */

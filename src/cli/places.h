@@ -26,6 +26,6 @@ int places_self(struct buf *ret, struct err *err);
 /* --cgroup-parent, else CAISSON_CGROUP_PARENT, else NULL. */
 const char *places_cgroup_parent(const char *option);
 
-/* Appends where runs of this user lock what they share: nothing for root, who has a place of his own; else $XDG_RUNTIME_DIR/caisson or
- * /tmp/caisson-UID. */
+/* Appends where runs of this user lock what they share: nothing for root, who has a place of his own; else $XDG_RUNTIME_DIR/caisson
+ * or /tmp/caisson-UID. */
 int places_runtime(struct buf *ret, struct err *err);

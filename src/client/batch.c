@@ -1,7 +1,8 @@
 /* batch.c - `caisson batch`: many runs at a time through a keeper, one result for each line.
  *
- * One loop, one thread. A line is read only when there is a job free for it and room for its result, so that a batch of any length takes the
- * same memory. What a keeper forgets to say when it dies is asked for again; what it accepted before is found by its key. */
+ * One loop, one thread. A line is read only when there is a job free for it and room for its result, so that a batch of any length
+ * takes the same memory. What a keeper forgets to say when it dies is asked for again; what it accepted before is found by its
+ * key. */
 #include "client/batch.h"
 
 #include <errno.h>
@@ -19,10 +20,10 @@
 enum {
 	IN_FLIGHT_DEFAULT = 32,
 	IN_FLIGHT_MAX = 1024,
-	ROOM_PER_JOB = 16,       /* results that may wait for that of an earlier line */
-	TICK_MS = 20,            /* while something is to be made again */
+	ROOM_PER_JOB = 16, /* results that may wait for that of an earlier line */
+	TICK_MS = 20,      /* while something is to be made again */
 	IDLE_MS = 1000,
-	CANCEL_MS = 30 * 1000,   /* from the first signal to the end, whatever the keeper does */
+	CANCEL_MS = 30 * 1000, /* from the first signal to the end, whatever the keeper does */
 	SIGNAL_BASE = 128,
 };
 
@@ -198,7 +199,8 @@ static int wait_for_news(struct batch *batch, struct err *err)
 
 static bool is_over(const struct batch *batch)
 {
-	return !batch->busy && (batch->first_signal || (batch->input.fd < 0 && batch->input.at == batch->input.text.len && !batch->input.skipping));
+	return !batch->busy &&
+	       (batch->first_signal || (batch->input.fd < 0 && batch->input.at == batch->input.text.len && !batch->input.skipping));
 }
 
 static int run_all(struct batch *batch, struct err *err)
@@ -301,8 +303,8 @@ static void finish(struct batch *batch)
 static int say_end(const struct batch *batch)
 {
 	if (batch->first_error.code)
-		complain("batch: %lld of %lld lines have no receipt, the first for this: %s", (long long)(batch->over - batch->sealed),
-		         (long long)batch->over, batch->first_error.text);
+		complain("batch: %lld of %lld lines have no receipt, the first for this: %s",
+		         (long long)(batch->over - batch->sealed), (long long)batch->over, batch->first_error.text);
 	if (batch->reader_gone)
 		return CLIENT_CAISSON;
 	if (batch->first_signal)
@@ -326,7 +328,8 @@ static int run_batch(struct batch *batch, struct err *err)
 int client_batch(struct client *client, struct err *err)
 {
 	const struct request *request = client->request;
-	struct batch batch = {.request = request, .context = {.http = client->http, .patience_ms = request->patience_ms}, .signals = -1};
+	struct batch batch = {
+		.request = request, .context = {.http = client->http, .patience_ms = request->patience_ms}, .signals = -1};
 	struct own_keeper own = {.pidfd = -1, .log = -1};
 	HTTP_AUTO struct http *own_http = NULL;
 	int result = 0;

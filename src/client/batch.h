@@ -31,7 +31,7 @@ struct batch {
 	int first_signal;       /* 0: none came. From then on nothing is begun */
 	int64_t give_up_ns;     /* 0, or when what is not over by then is left to itself */
 	bool reader_gone;
-	int64_t over, sealed;   /* lines with a result; with a receipt */
+	int64_t over, sealed; /* lines with a result; with a receipt */
 	struct batch_progress progress;
 	struct err first_error; /* of a line; code 0: none */
 };

@@ -203,7 +203,8 @@ static void hear_upload(struct job *job, const struct job_context *context)
 	int result = sources_settle(job->input, &job->call, &err);
 
 	if (result == 0)
-		upload_cache_add(context->cache, &job->source.file, json_string_value(json_object_get(job->input, "digest")), clock_wall_ms());
+		upload_cache_add(context->cache, &job->source.file, json_string_value(json_object_get(job->input, "digest")),
+		                 clock_wall_ms());
 	fd_close(&job->source.fd);
 	if (result) {
 		err_context(&err, result, "%s.source", job->input_path);
@@ -213,7 +214,8 @@ static void hear_upload(struct job *job, const struct job_context *context)
 	take_step(job, context);
 }
 
-/* A submission was refused. What the cache knows may have been swept from the store since: only without it is the refusal the line's. */
+/* A submission was refused. What the cache knows may have been swept from the store since: only without it is the refusal the
+ * line's. */
 static void send_again(struct job *job, const struct job_context *context)
 {
 	json_decref(job->line.manifest);

@@ -22,8 +22,8 @@ struct job {
 	struct batch_line line;
 	enum job_step step;
 	struct http_call call;
-	int64_t retry_at_ns;  /* when the call is made again; 0: it is under way */
-	unsigned losses;      /* one after the other, and when the first was */
+	int64_t retry_at_ns; /* when the call is made again; 0: it is under way */
+	unsigned losses;     /* one after the other, and when the first was */
 	int64_t lost_since_ns;
 	bool unsure;          /* JOB_SUBMIT: a keeper has heard it, and its answer was lost */
 	struct source source; /* JOB_UPLOAD: what is sent, for which input */

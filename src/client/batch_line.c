@@ -40,7 +40,8 @@ static void free_text(char **text)
 	free(*text);
 }
 
-/* Validates the manifest, which is at `path` of the line. Not the canonical form: that could not hold a fraction, and so not name it. */
+/* Validates the manifest, which is at `path` of the line. Not the canonical form: that could not hold a fraction, and so not name
+ * it. */
 static int check_manifest(const json_t *document, const char *path, struct err *err)
 {
 	__attribute__((cleanup(free_text))) char *text = json_is_object(document) ? json_dumps(document, JSON_COMPACT) : NULL;

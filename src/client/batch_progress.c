@@ -27,9 +27,10 @@ void batch_progress_show(struct batch *batch, int64_t now_ns)
 	progress->shown = true;
 
 	int64_t elapsed_ms = (now_ns - progress->begun_ns) / NS_PER_MS + 1;
-	int length = snprintf(line, sizeof(line), CLEAR_LINE "caisson: batch: %lld done, %lld without a receipt, %zu in flight, %lld/s%s",
-	                      (long long)batch->over, (long long)(batch->over - batch->sealed), batch->busy,
-	                      (long long)(batch->over * (NS_PER_S / NS_PER_MS) / elapsed_ms), batch->first_signal ? ", cancelling" : "");
+	int length = snprintf(
+		line, sizeof(line), CLEAR_LINE "caisson: batch: %lld done, %lld without a receipt, %zu in flight, %lld/s%s",
+		(long long)batch->over, (long long)(batch->over - batch->sealed), batch->busy,
+		(long long)(batch->over * (NS_PER_S / NS_PER_MS) / elapsed_ms), batch->first_signal ? ", cancelling" : "");
 
 	/* Numbers and words of our own: nothing that would have to be escaped. */
 	(void)fd_write_all(STDERR_FILENO, line, (size_t)length);

@@ -9,8 +9,8 @@
 
 enum {
 	CLIENT_OK = 0,
-	CLIENT_NO = 1,        /* it worked, and the answer is no */
-	CLIENT_CAISSON = 125, /* as `caisson` (contract, "Verdicts") */
+	CLIENT_NO = 1,              /* it worked, and the answer is no */
+	CLIENT_CAISSON = 125,       /* as `caisson` (contract, "Verdicts") */
 	CLIENT_WAIT_MS = 30 * 1000, /* of one call that waits; then it is made again */
 };
 
@@ -42,8 +42,8 @@ static inline bool client_may_retry(const struct http_call *call)
 	return call->result == ERR_LOST || call->result == ERR_TIMEOUT || (call->result == 0 && call->status == HTTP_UNAVAILABLE);
 }
 
-/* After such a call: waits before the next attempt, and gives 0. The call's error when patience is over or when no keeper was ever there.
- * losses: zero at first; it counts them. */
+/* After such a call: waits before the next attempt, and gives 0. The call's error when patience is over or when no keeper was ever
+ * there. losses: zero at first; it counts them. */
 struct losses {
 	unsigned count;
 	int64_t since_ns;

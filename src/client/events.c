@@ -70,7 +70,8 @@ static int show_event(void *context, const char *id, const char *name, const cha
 	struct reader *reader = context;
 
 	reader->news = true;
-	return reader->client->request->json ? print_object(id, name, data, &reader->err) : print_line(id, name, data, &reader->err);
+	return reader->client->request->json ? print_object(id, name, data, &reader->err)
+	                                     : print_line(id, name, data, &reader->err);
 }
 
 static int take(void *context, const void *bytes, size_t count)

@@ -1,7 +1,8 @@
 /* http.c - libcurl over a unix socket.
  *
  * A keeper that dies in the middle of a reply must never look like one that gave a shorter one. libcurl takes the end of a
- * connection for the end of a reply that says no length, so a reply without a length, which the API does not have, counts as lost. */
+ * connection for the end of a reply that says no length, so a reply without a length, which the API does not have, counts as
+ * lost. */
 #include "client/http.h"
 
 #include <curl/curl.h>
@@ -175,8 +176,7 @@ static bool set_call(const struct http *http, struct http_call *call)
 	if ((size_t)snprintf(url, sizeof(url), "http://caisson%s", call->path) >= sizeof(url))
 		return false;
 	return curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, http->socket_path) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK && curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
@@ -291,7 +291,8 @@ static int settle(const struct http *http, struct http_call *call, CURLcode code
 	if (code == CURLE_GOT_NOTHING || code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE ||
 	    code == CURLE_SEND_FAIL_REWIND)
 		return err_set(&call->err, ERR_LOST, "the connection to the keeper was lost: %s", curl_easy_strerror(code));
-	return err_set(&call->err, ERR_PROTOCOL, "what answers on %s is no keeper: %s", http->socket_path, curl_easy_strerror(code));
+	return err_set(&call->err, ERR_PROTOCOL, "what answers on %s is no keeper: %s", http->socket_path,
+	               curl_easy_strerror(code));
 }
 
 struct http_call *http_finished(struct http *http)

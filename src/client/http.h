@@ -1,7 +1,7 @@
 /* http.h - calls to a keeper's API over its socket: any number at a time, each bounded in time and in what may come back.
  *
- * A call is a plain struct of the caller's: filled in, started, and given back by http_finished when it is over. Whether a lost one is
- * made again is for the caller to say; nothing is repeated here. */
+ * A call is a plain struct of the caller's: filled in, started, and given back by http_finished when it is over. Whether a lost one
+ * is made again is for the caller to say; nothing is repeated here. */
 #pragma once
 
 #include <poll.h>
@@ -32,8 +32,8 @@ struct http_call {
 	const char *last_event_id;
 	const char *body; /* of a POST; borrowed until the call is over */
 	size_t body_length;
-	bool upload;     /* a PUT of what body_fd holds, from where it stands */
-	int body_fd;     /* borrowed */
+	bool upload; /* a PUT of what body_fd holds, from where it stands */
+	int body_fd; /* borrowed */
 	int64_t body_bytes;
 	int64_t wait_ms; /* how long the keeper was asked to wait before it answers; -1: for ever */
 	/* Takes the body of a good reply piece by piece, instead of `reply`; a negative err_code ends the call with it. */
@@ -41,8 +41,8 @@ struct http_call {
 	void *context;
 
 	/* What came of it. */
-	int result;    /* 0: a whole reply came, with whatever status. ERR_LOST, ERR_TIMEOUT, ERR_LIMIT, …: text in err */
-	bool refused;  /* ERR_LOST, and nobody was there to hear it */
+	int result;   /* 0: a whole reply came, with whatever status. ERR_LOST, ERR_TIMEOUT, ERR_LIMIT, …: text in err */
+	bool refused; /* ERR_LOST, and nobody was there to hear it */
 	long status;
 	int64_t retry_after_ms; /* -1: not said */
 	int64_t offset;         /* Caisson-Offset; -1 */
@@ -56,7 +56,10 @@ struct http_call {
 
 int http_new(const char *socket_path, struct http **ret, struct err *err);
 void http_free(struct http *http);
-static inline void http_free_p(struct http **http) { http_free(*http); }
+static inline void http_free_p(struct http **http)
+{
+	http_free(*http);
+}
 #define HTTP_AUTO __attribute__((cleanup(http_free_p)))
 
 #define HTTP_CALL_INIT ((struct http_call){.body_fd = -1, .reply = BUF_INIT(HTTP_REPLY_MAX)})

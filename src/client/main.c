@@ -1,7 +1,7 @@
 /* main.c - caisson-client: speaks to a keeper for `caisson submit`, wait, cancel, logs -f, events, workers, ps and batch.
  *
- * It is a program of its own because libcurl and what it brings would double the start-up of everything else. `caisson` reads the command
- * line and starts it as `caisson-client SUBCOMMAND FD`, with the request (request.h) on that descriptor. */
+ * It is a program of its own because libcurl and what it brings would double the start-up of everything else. `caisson` reads the
+ * command line and starts it as `caisson-client SUBCOMMAND FD`, with the request (request.h) on that descriptor. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@ static const struct subcommand {
 	const char *name;
 	int (*run)(struct client *client, struct err *err);
 } subcommands[] = {
-	{"submit", client_submit}, {"wait", client_wait},   {"cancel", client_cancel},   {"logs", client_logs},
-	{"events", client_events}, {"workers", client_workers}, {"recover", client_recover}, {"ps", client_ps},
-	{"batch", client_batch},
+	{"submit", client_submit},   {"wait", client_wait},     {"cancel", client_cancel},
+	{"logs", client_logs},       {"events", client_events}, {"workers", client_workers},
+	{"recover", client_recover}, {"ps", client_ps},         {"batch", client_batch},
 };
 
 static const struct subcommand *find(const char *name)

@@ -92,9 +92,11 @@ static int print_document(const json_t *state, struct err *err)
 	if (receipt)
 		return print_json(STDOUT_FILENO, receipt, err);
 
-	JSON_AUTO json_t *document = json_pack("{s:s,s:o}", "run", text(state, "run"), "provisional_result", outcome_provisional(state));
+	JSON_AUTO json_t *document =
+		json_pack("{s:s,s:o}", "run", text(state, "run"), "provisional_result", outcome_provisional(state));
 
-	return document ? print_json(STDOUT_FILENO, document, err) : err_set(err, ERR_PROTOCOL, "the keeper's answer has no result");
+	return document ? print_json(STDOUT_FILENO, document, err)
+	                : err_set(err, ERR_PROTOCOL, "the keeper's answer has no result");
 }
 
 static int print_lines(const json_t *state, const struct request *request, struct err *err)
@@ -108,7 +110,8 @@ static int print_lines(const json_t *state, const struct request *request, struc
 	report_line(&page, text(state, "run"), *verdict ? verdict : "unknown", text(result, "reason"), text(result, "detail"));
 	page_add(&page, "\n");
 	if (!receipt)
-		page_add(&page, "caisson: provisional: the boundary is quarantined until it is verified empty (see caisson workers)\n");
+		page_add(&page,
+		         "caisson: provisional: the boundary is quarantined until it is verified empty (see caisson workers)\n");
 	if (request->summary && receipt) {
 		page_add(&page, "caisson: ");
 		report_boundary(&page, receipt);

@@ -46,8 +46,9 @@ static void become_keeper(const struct own_keeper *keeper, pid_t parent)
 	sigset_t none;
 
 	sigemptyset(&none);
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0 ||
-	    dup2(null, STDIN_FILENO) < 0 || dup2(keeper->log, STDOUT_FILENO) < 0 || dup2(keeper->log, STDERR_FILENO) < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || setsid() < 0 ||
+	    sigprocmask(SIG_SETMASK, &none, NULL) < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(keeper->log, STDOUT_FILENO) < 0 ||
+	    dup2(keeper->log, STDERR_FILENO) < 0)
 		_exit(STATUS_NOT_STARTED);
 	execv(keeper->program, (char *const *)(uintptr_t)argv);
 	_exit(STATUS_NOT_STARTED);
@@ -119,9 +120,9 @@ int own_keeper_died(struct own_keeper *keeper, struct err *err)
 		return 0;
 	}
 	last_words(keeper, words);
-	return err_set(err, ERR_LOST, "the keeper that was started (caisson serve --ledger %s) ended with %s %d%s%s", keeper->ledger,
-	               WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-	               *words ? ": " : "", words);
+	return err_set(err, ERR_LOST, "the keeper that was started (caisson serve --ledger %s) ended with %s %d%s%s",
+	               keeper->ledger, WIFSIGNALED(status) ? "signal" : "status",
+	               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), *words ? ": " : "", words);
 }
 
 int own_keeper_tick(struct own_keeper *keeper, int64_t now_ns, struct err *err)

@@ -11,14 +11,15 @@ void request_done(struct request *request)
 	*request = (struct request){0};
 }
 
-#define TEXT(member) {#member, offsetof(struct request, member)}
+/* A row of a table: the key of the document is the name of the member. */
+#define MEMBER(member) #member, offsetof(struct request, member)
 
 static int read_texts(const struct json_at *root, struct request *request, struct err *err)
 {
 	static const struct {
 		const char *key;
 		size_t offset;
-	} texts[] = {TEXT(socket), TEXT(program), TEXT(ledger), TEXT(run), TEXT(file), TEXT(key)};
+	} texts[] = {{MEMBER(socket)}, {MEMBER(program)}, {MEMBER(ledger)}, {MEMBER(run)}, {MEMBER(file)}, {MEMBER(key)}};
 	int result = 0;
 
 	for (size_t i = 0; result == 0 && i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -35,7 +36,8 @@ static int read_flags(const struct json_at *root, struct request *request, struc
 	static const struct {
 		const char *key;
 		size_t offset;
-	} flags[] = {TEXT(json), TEXT(quiet), TEXT(summary), TEXT(wait), TEXT(follow), TEXT(only_stdout), TEXT(only_stderr), TEXT(unordered)};
+	} flags[] = {{MEMBER(json)},   {MEMBER(quiet)},       {MEMBER(summary)},     {MEMBER(wait)},
+	             {MEMBER(follow)}, {MEMBER(only_stdout)}, {MEMBER(only_stderr)}, {MEMBER(unordered)}};
 	int result = 0;
 
 	for (size_t i = 0; result == 0 && i < sizeof(flags) / sizeof(flags[0]); i++) {
@@ -52,7 +54,7 @@ static int read_numbers(const struct json_at *root, struct request *request, str
 	static const struct {
 		const char *key;
 		size_t offset;
-	} numbers[] = {TEXT(limit), TEXT(in_flight), TEXT(slot), TEXT(patience_ms)};
+	} numbers[] = {{MEMBER(in_flight)}, {MEMBER(slot)}, {MEMBER(patience_ms)}};
 	int result = 0;
 
 	for (size_t i = 0; result == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -66,8 +68,10 @@ static int read_numbers(const struct json_at *root, struct request *request, str
 
 static int read_members(struct request *request, struct err *err)
 {
-	static const char *const keys[] = {"socket", "program", "ledger", "run", "file", "key", "manifest", "json", "quiet", "summary", "wait",
-	                                   "follow", "only_stdout", "only_stderr", "unordered", "limit", "in_flight", "slot", "patience_ms", NULL};
+	static const char *const keys[] = {"socket",    "program",  "ledger",      "run",         "file",
+	                                   "key",       "manifest", "json",        "quiet",       "summary",
+	                                   "wait",      "follow",   "only_stdout", "only_stderr", "unordered",
+	                                   "in_flight", "slot",     "patience_ms", NULL};
 	struct json_at root;
 
 	json_at_root(request->document, &root);

@@ -19,8 +19,8 @@ struct request {
 	const char *key;
 	json_t *manifest;
 	bool json, quiet, summary, wait, follow, only_stdout, only_stderr, unordered;
-	int64_t limit, in_flight;
-	int64_t slot; /* recover */
+	int64_t in_flight;
+	int64_t slot;        /* recover */
 	int64_t patience_ms; /* how long a keeper may be away */
 };
 

@@ -43,7 +43,8 @@ json_t *sources_next(json_t *manifest, char path[static JSON_PATH_MAX])
 static int open_source(const char *name, bool is_stdin, struct stat *ret_status, struct err *err)
 {
 	/* O_NONBLOCK: a FIFO must be refused, not waited for. */
-	FD_AUTO int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	FD_AUTO int fd =
+		is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, ret_status) < 0)
 		return err_sys(err, errno, "cannot be read");

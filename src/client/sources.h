@@ -1,4 +1,5 @@
-/* sources.h - the inputs of a manifest that are files of the caller: they are sent to the keeper's store and named by digest instead. */
+/* sources.h - the inputs of a manifest that are files of the caller: they are sent to the keeper's store and named by digest
+ * instead. */
 #pragma once
 
 #include <sys/stat.h>
@@ -12,8 +13,8 @@
 json_t *sources_next(json_t *manifest, char path[static JSON_PATH_MAX]);
 
 /* Opens it for reading; "-" is standard input, if it is allowed. What comes from a pipe or a device, which only standard input may
- * be, is read into a temporary file first: it is bounded then, and can be sent again. Anything else that is no regular file is refused by
- * name. */
+ * be, is read into a temporary file first: it is bounded then, and can be sent again. Anything else that is no regular file is
+ * refused by name. */
 struct source {
 	int fd;
 	int64_t bytes;

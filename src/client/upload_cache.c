@@ -10,8 +10,8 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && same_time(&a->st_mtim, &b->st_mtim) &&
-	       same_time(&a->st_ctim, &b->st_ctim);
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       same_time(&a->st_mtim, &b->st_mtim) && same_time(&a->st_ctim, &b->st_ctim);
 }
 
 const char *upload_cache_find(const struct upload_cache *cache, const struct stat *file)

@@ -1,7 +1,7 @@
 /* upload_cache.h - which files of a batch the keeper has already, so that an input of ten thousand lines is sent once. Pure.
  *
- * A file is known by its device, inode, size and times. One that was changed a moment ago is not entered: it might be changed again without
- * a trace in them. */
+ * A file is known by its device, inode, size and times. One that was changed a moment ago is not entered: it might be changed again
+ * without a trace in them. */
 #pragma once
 
 #include <stdbool.h>

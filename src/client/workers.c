@@ -20,8 +20,8 @@ static int print_table(const json_t *workers, struct err *err)
 		const json_t *worker = json_array_get(workers, i);
 		long long slot = json_integer_value(json_object_get(worker, "slot"));
 
-		page_add(&page, "%-4lld %-9s %-12s %-20s %s\n", slot, text(worker, "profile"), text(worker, "state"), text(worker, "run"),
-		         text(worker, "reason"));
+		page_add(&page, "%-4lld %-9s %-12s %-20s %s\n", slot, text(worker, "profile"), text(worker, "state"),
+		         text(worker, "run"), text(worker, "reason"));
 	}
 	return page_print(&page, STDOUT_FILENO, err);
 }

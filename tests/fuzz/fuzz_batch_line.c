@@ -1,4 +1,5 @@
-/* fuzz_batch_line.c - a line of a batch is a manifest that is valid, or an error that names the line; never both, and always under a key. */
+/* fuzz_batch_line.c - a line of a batch is a manifest that is valid, or an error that names the line; never both, and always under
+ * a key. */
 #include "fuzz.h"
 
 #include <string.h>

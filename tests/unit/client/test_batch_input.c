@@ -23,7 +23,8 @@ static void take_lines(struct batch_input *input, struct buf *told)
 		if (line.too_long)
 			assert_int_equal(buf_printf(told, NULL, "%lld!;", (long long)line.number), 0);
 		else
-			assert_int_equal(buf_printf(told, NULL, "%lld:%.*s;", (long long)line.number, (int)line.length, line.text), 0);
+			assert_int_equal(buf_printf(told, NULL, "%lld:%.*s;", (long long)line.number, (int)line.length, line.text),
+			                 0);
 	}
 }
 

@@ -73,7 +73,8 @@ static void expect_quarantined(const char *text, const char *verdict)
 static void a_provisional_result_is_an_end_and_no_success(void **state)
 {
 	(void)state;
-	expect_quarantined("{\"state\":\"quarantined\",\"receipt\":null,\"provisional_result\":{\"verdict\":\"succeeded\"}}", "succeeded");
+	expect_quarantined("{\"state\":\"quarantined\",\"receipt\":null,\"provisional_result\":{\"verdict\":\"succeeded\"}}",
+	                   "succeeded");
 	expect_quarantined("{\"state\":\"quarantined\",\"receipt\":null}", "");
 }
 

@@ -22,7 +22,8 @@ static void a_refusal_has_the_keepers_words_and_the_place(void **state)
 	HTTP_CALL_AUTO struct http_call call = HTTP_CALL_INIT;
 	struct refusal refusal;
 
-	set_reply(&call, 400, "{\"error\":{\"code\":\"invalid\",\"message\":\"must be an integer\",\"path\":\"$.limits.wall_ms\"}}");
+	set_reply(&call, 400,
+	          "{\"error\":{\"code\":\"invalid\",\"message\":\"must be an integer\",\"path\":\"$.limits.wall_ms\"}}");
 	refusal_of_call(&call, &refusal);
 	assert_string_equal(refusal.code, "invalid");
 	assert_string_equal(refusal.path, "$.limits.wall_ms");
@@ -48,7 +49,8 @@ static void the_status_decides_where_there_are_no_words(void **state)
 	static const struct {
 		long status;
 		int code;
-	} cases[] = {{404, ERR_NOT_FOUND}, {409, ERR_CONFLICT}, {429, ERR_BUSY}, {503, ERR_BUSY}, {500, ERR_INTERNAL}, {302, ERR_INTERNAL}};
+	} cases[] = {{404, ERR_NOT_FOUND}, {409, ERR_CONFLICT}, {429, ERR_BUSY},
+	             {503, ERR_BUSY},      {500, ERR_INTERNAL}, {302, ERR_INTERNAL}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct refusal refusal;

@@ -39,8 +39,9 @@ static void answer(struct http_call *call, const char *text)
 static void each_source_gives_way_to_its_digest(void **state)
 {
 	(void)state;
-	JSON_AUTO json_t *manifest = parse("{\"inputs\":[{\"text\":\"x\",\"target\":\"/box/a\"},{\"source\":\"b\",\"target\":\"/box/b\"}],"
-	                                   "\"stdin\":{\"source\":\"-\"}}");
+	JSON_AUTO json_t *manifest =
+		parse("{\"inputs\":[{\"text\":\"x\",\"target\":\"/box/a\"},{\"source\":\"b\",\"target\":\"/box/b\"}],"
+	              "\"stdin\":{\"source\":\"-\"}}");
 	HTTP_CALL_AUTO struct http_call call = HTTP_CALL_INIT;
 	char path[JSON_PATH_MAX];
 
@@ -52,8 +53,9 @@ static void each_source_gives_way_to_its_digest(void **state)
 	assert_string_equal(path, "$.inputs[1]");
 	assert_int_equal(sources_settle(input, &call, NULL), 0);
 	assert_null(sources_next(manifest, path));
-	expect_text(manifest, "{\"inputs\":[{\"target\":\"/box/a\",\"text\":\"x\"},{\"digest\":\"" EMPTY "\",\"target\":\"/box/b\"}],"
-	                      "\"stdin\":{\"digest\":\"" EMPTY "\"}}");
+	expect_text(manifest,
+	            "{\"inputs\":[{\"target\":\"/box/a\",\"text\":\"x\"},{\"digest\":\"" EMPTY "\",\"target\":\"/box/b\"}],"
+	            "\"stdin\":{\"digest\":\"" EMPTY "\"}}");
 }
 
 static void another_digest_than_that_of_what_was_sent_is_refused(void **state)

@@ -34,7 +34,8 @@ static void expect(const char *text, const char *expected)
 static void events_are_told_whole_however_they_are_cut(void **state)
 {
 	(void)state;
-	expect("id: 1-1\nevent: launched\ndata: {\"a\":1}\n\nid: 1-2\nevent: sealed\ndata:{}\n\n", "1-1|launched|{\"a\":1};1-2|sealed|{};");
+	expect("id: 1-1\nevent: launched\ndata: {\"a\":1}\n\nid: 1-2\nevent: sealed\ndata:{}\n\n",
+	       "1-1|launched|{\"a\":1};1-2|sealed|{};");
 	expect("data: one\r\n\r\ndata: two\r\n\r\n", "|message|one;|message|two;");
 }
 

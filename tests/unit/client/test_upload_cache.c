@@ -15,7 +15,8 @@ enum { CHANGED_S = 1000, NOW_MS = CHANGED_S * 1000 + UPLOAD_SETTLED_MS };
 
 static struct stat file_of(ino_t inode)
 {
-	return (struct stat){.st_dev = 1, .st_ino = inode, .st_size = 10, .st_mtim = {.tv_sec = 5}, .st_ctim = {.tv_sec = CHANGED_S}};
+	return (struct stat){
+		.st_dev = 1, .st_ino = inode, .st_size = 10, .st_mtim = {.tv_sec = 5}, .st_ctim = {.tv_sec = CHANGED_S}};
 }
 
 static void a_file_is_known_while_nothing_of_it_has_changed(void **state)
