@@ -215,9 +215,10 @@ static int core_recover(void *context, int index, bool *ret_recovered, struct er
 		return err_set(err, ERR_NOT_FOUND, "there is no slot %d", index);
 	struct slot *slot = &server->slots[index];
 	server_lock(server);
+	enum stats_worker state = slot_state(slot);
 	if (slot->state != STATS_QUARANTINED) {
 		server_unlock(server);
-		return err_set(err, ERR_STATE, "slot %d is %s, not quarantined", index, stats_worker_name(slot->state));
+		return err_set(err, ERR_STATE, "slot %d is %s, not quarantined", index, stats_worker_name(state));
 	}
 	int64_t tried = slot->recoveries_tried;
 	slot->recovery_asked = true;
