@@ -16,10 +16,10 @@ static struct bucket *bucket_of(struct api *api, const char *run_id)
 }
 
 /* One-shot: it is reported once, and then again when it is armed again. */
-static void arm(struct api *api, struct connection *connection, int operation)
+static bool arm(struct api *api, struct connection *connection, int operation)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = connection};
-	epoll_ctl(api->epoll, operation, connection->channel, &event);
+	return epoll_ctl(api->epoll, operation, connection->channel, &event) == 0;
 }
 
 static void enqueue(struct api *api, struct connection *connection)
@@ -62,8 +62,9 @@ int schedule_add(struct api *api, int channel, const struct peer *peer, struct e
 		api->all->previous = connection;
 	api->all = connection;
 	api->connection_count++;
+	if (!arm(api, connection, EPOLL_CTL_ADD)) /* no room for one more: nobody would ever be heard on it */
+		bury(api, connection);
 	pthread_mutex_unlock(&api->lock);
-	arm(api, connection, EPOLL_CTL_ADD);
 	return 0;
 }
 
