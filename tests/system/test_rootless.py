@@ -123,7 +123,7 @@ def _():
     come_from = delegated.own_unified_group().lstrip("/")
     delegated.move_to(group_of(marked))
     try:
-        run = Supervisor.start(Caisson(), "sleep", "60")
+        run = Supervisor.start(Caisson(), "sleep", "600", options=("--wall", "600s"))
         groups = {line.split(":")[1]: line.split(":")[2] for line in proc.Process(run.wait_guest("sleep")[0]).cgroup.splitlines()}
         run.stop()
     finally:
@@ -360,7 +360,7 @@ def _():
     watch = Watch(caisson)
     runs, uids = [], set()
     for _ in range(2):
-        runs.append(Supervisor.start(caisson, "sleep", "60"))
+        runs.append(Supervisor.start(caisson, "sleep", "600", options=("--wall", "600s")))
         uids.update(proc.Process(runs[-1].wait_guest("sleep")[0]).uids)
     for run in runs:
         run.stop()

@@ -74,7 +74,7 @@ def setting(name, value):
 
 def where_it_runs(caisson):
     """The group of a guest's program, without the boundary's own part. Every limit holds there."""
-    run = Supervisor.start(caisson, "sleep", "60")
+    run = Supervisor.start(caisson, "sleep", "600", options=("--wall", "600s"))  # long enough to be seen on a busy machine
     group = proc.Process(run.wait_guest("sleep")[0]).cgroup.strip().removeprefix("0::/")
     run.stop()
     equal(caisson.run("python3", "-c", "x = bytearray(99 << 20)", options=("--memory", "32M", "--cpus", "1")).word(), "MLE")
