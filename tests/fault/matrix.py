@@ -194,10 +194,11 @@ class Round:
             if stops:
                 self.while_stopped()
             self.end()
-        finally:
+        except BaseException:
             self.run.signal("group", signal.SIGKILL)
-            if self.run.popen.poll() is None:
-                self.run.reap()
+            self.run.reap()
+            self.recover()
+            raise
         self.converge()
         self.judge()
         return self.verdict
