@@ -151,6 +151,7 @@ class User:
                 except FileNotFoundError:
                     pass
         shutil.rmtree(self.home, ignore_errors=True)
+        shutil.rmtree(f"/tmp/caisson-{self.uid}", ignore_errors=True)  # the locks of a run without XDG_RUNTIME_DIR
 
 
 @functools.cache

@@ -167,9 +167,12 @@ def _():
     options = ("--input", f"{source}:/box/program")
     first = Supervisor.start(caisson, "/box/program", options=options, env={"CAISSON_FAULT": "store.named:stop"})
     harness.wait_until(lambda: proc.Process(first.keeper).state == "T", 10, "the first run stops behind the naming")
-    equal(caisson.run("/box/program", options=options).word(), "OK")
-    os.kill(first.keeper, signal.SIGCONT)
-    equal(first.reap(), 0)
+    try:
+        equal(caisson.run("/box/program", options=options).word(), "OK")
+    finally:
+        os.kill(first.keeper, signal.SIGCONT)
+        status = first.reap()
+    equal(status, 0)
 
 
 @suite.case("a note that is lost or false costs one reading, and goes with its object")
