@@ -113,6 +113,7 @@ struct ledger_seal {
 	int64_t generation;             /* fence: must still be the lease's */
 	const char *owner_id;
 	char key[DIGEST_HEX_SIZE];
+	bool cancel_heard;              /* the caller knows of a cancellation of the run, if there is one */
 	const struct ledger_record *records; /* appended before the rows record */
 	size_t record_count;
 	const struct ledger_stream *streams;
@@ -229,7 +230,8 @@ struct ledger_ops {
 	int (*expire)(struct ledger *ledger, const char *attempt_id, const char *owner_id, int64_t generation, int64_t renewals,
 	              int64_t *ret_generation, struct err *err);
 
-	/* The seal (see struct ledger_seal): records, streams, state, rows record, receipt and seal chain, one durable transaction. */
+	/* The seal (see struct ledger_seal): records, streams, state, rows record, receipt and seal chain, one durable transaction.
+	 * ERR_CONFLICT when a cancellation is recorded that the caller has not heard of: it came before the seal, so it counts (R8). */
 	int (*seal)(struct ledger *ledger, const struct ledger_seal *seal, struct err *err);
 
 	/* Every row of every table as one JSON object a call, in primary-key order, blobs as "sha256:…" of their bytes: for verification,

@@ -237,6 +237,7 @@ static int commit(struct drive *drive, struct sealing *sealing, struct err *err)
 		.attempt_id = drive->attempt.attempt_id,
 		.generation = drive->attempt.generation,
 		.owner_id = drive->attempt.owner_id,
+		.cancel_heard = drive->heard > 0,
 		.records = drive->journal.records,
 		.record_count = drive->journal.count,
 		.streams = rows,
@@ -263,6 +264,65 @@ static void release_boundary(struct drive *drive)
 	drive->request->released(drive->request->context);
 }
 
+/* What the receipt says, for the verdict as it is now. */
+static int fill(struct sealing *sealing, struct err *err)
+{
+	const struct drive *drive = sealing->drive;
+	drive_decide(drive, &sealing->verdict);
+	sealing->layers = layers_of(&drive->evidence);
+	sealing->evidence = body_evidence(&drive->evidence);
+	sealing->artifacts = artifact_list_items(&drive->artifacts);
+	int rc = limits_of(drive->plan, &sealing->limits, err);
+	if (rc == 0 && (!sealing->layers || !sealing->evidence || !sealing->artifacts))
+		rc = err_set(err, ERR_NO_MEMORY, "the receipt's lists");
+	return rc;
+}
+
+static void sealing_done(struct sealing *sealing)
+{
+	free(sealing->text);
+	json_decref(sealing->limits);
+	json_decref(sealing->layers);
+	json_decref(sealing->evidence);
+	json_decref(sealing->artifacts);
+	*sealing = (struct sealing){.drive = sealing->drive};
+}
+
+/* A cancellation that came while streams and outputs were collected, which may take its time: it still counts (R8), and what was
+ * collected does not. */
+static int hear_late(struct drive *drive, struct err *err)
+{
+	struct life_event stop;
+	struct life_actions none;
+	struct err failure = ERR_INIT;
+	if (drive_hear_ledger(drive, &stop, &failure) != CAME_EVENT)
+		return err_set(err, failure.code < 0 ? failure.code : ERR_INTERNAL, "hear of the cancellation: %s", failure.text);
+	if (drive->artifacts.count + drive->artifacts.rejected > 0)
+		journal_drop_last(&drive->journal); /* it says so */
+	artifact_list_done(&drive->artifacts);
+	drive->artifact_failure[0] = '\0';
+	int rc = life_step(&drive->life, &stop, &none, err);
+	return rc < 0 ? rc : drive_record(drive, &stop, err);
+}
+
+static int fill_and_commit(struct drive *drive, struct sealing *sealing, struct err *err)
+{
+	struct err failure = ERR_INIT;
+	int rc = fill(sealing, err);
+	if (rc < 0)
+		return rc;
+	rc = commit(drive, sealing, &failure);
+	if (rc == 0)
+		return 0;
+	if (rc != ERR_CONFLICT || drive->heard > 0)
+		return err_set(err, rc, "%s", failure.text);
+	sealing_done(sealing);
+	rc = hear_late(drive, err);
+	if (rc == 0)
+		rc = fill(sealing, err);
+	return rc < 0 ? rc : commit(drive, sealing, err);
+}
+
 int drive_seal(struct drive *drive, struct err *err)
 {
 	int rc = drive_keep_streams(drive, err);
@@ -272,17 +332,9 @@ int drive_seal(struct drive *drive, struct err *err)
 		return rc;
 	release_boundary(drive);
 	struct sealing sealing = {.drive = drive};
-	drive_decide(drive, &sealing.verdict);
-	sealing.layers = layers_of(&drive->evidence);
-	sealing.evidence = body_evidence(&drive->evidence);
-	sealing.artifacts = artifact_list_items(&drive->artifacts);
-	rc = limits_of(drive->plan, &sealing.limits, err);
-	if (rc == 0 && (!sealing.layers || !sealing.evidence || !sealing.artifacts))
-		rc = err_set(err, ERR_NO_MEMORY, "the receipt's lists");
+	rc = FAULT_ERR("run.seal", err);
 	if (rc == 0)
-		rc = FAULT_ERR("run.seal", err);
-	if (rc == 0)
-		rc = commit(drive, &sealing, err);
+		rc = fill_and_commit(drive, &sealing, err);
 	drive_release_store(drive);
 	if (rc == 0) {
 		drive->result.verdict = sealing.verdict;
@@ -292,10 +344,6 @@ int drive_seal(struct drive *drive, struct err *err)
 		sealing.text = NULL;
 		journal_done(&drive->journal);
 	}
-	free(sealing.text);
-	json_decref(sealing.limits);
-	json_decref(sealing.layers);
-	json_decref(sealing.evidence);
-	json_decref(sealing.artifacts);
+	sealing_done(&sealing);
 	return rc;
 }

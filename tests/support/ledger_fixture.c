@@ -313,7 +313,7 @@ int fixture_seal(struct ledger_fixture *fixture, const struct ledger_attempt *at
 		.attempt_id = attempt->attempt_id, .generation = attempt->generation, .owner_id = fixture->owner.owner_id,
 		.records = &record, .record_count = 1, .streams = streams, .stream_count = 2,
 		.artifacts = artifacts, .artifact_count = ARTIFACTS, .verdict = "succeeded", .reason = "",
-		.build = build, .context = &sealing};
+		.cancel_heard = true, .build = build, .context = &sealing};
 	int r;
 
 	digest_of(text, strlen(text), &streams[0].sha256);

@@ -104,6 +104,17 @@ static int insert_seal(struct sqlite_ledger *ledger, const struct ledger_seal *s
 	                        db_text(built.receipt)), err);
 }
 
+/* Between the caller's last look and this transaction there was time enough for one. */
+static int check_cancellation(struct sqlite_ledger *ledger, const struct ledger_seal *seal, const char *run_id, struct err *err)
+{
+	bool cancelled = false;
+	int r = seal->cancel_heard ? 0 : ledger_has(ledger, DB_HAS_CANCELLATION, run_id, &cancelled, err);
+
+	if (r == 0 && cancelled)
+		return err_set(err, ERR_CONFLICT, "ledger: run %s is cancelled", run_id);
+	return r;
+}
+
 static int seal_in_transaction(struct sqlite_ledger *ledger, const struct ledger_seal *seal, struct err *err)
 {
 	const struct fence fence = {.attempt_id = seal->attempt_id, .owner_id = seal->owner_id, .generation = seal->generation};
@@ -111,6 +122,8 @@ static int seal_in_transaction(struct sqlite_ledger *ledger, const struct ledger
 	char run_id[ID_SIZE];
 	int r = ledger_fence(ledger, &fence, run_id, err);
 
+	if (r == 0)
+		r = check_cancellation(ledger, seal, run_id, err);
 	if (r == 0)
 		r = chain_append(ledger, seal->attempt_id, seal->records, seal->record_count, NULL, err);
 	if (r == 0)

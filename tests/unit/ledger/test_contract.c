@@ -208,6 +208,24 @@ static void a_seal_whose_receipt_fails_leaves_nothing(void **state)
 	assert_int_equal(fixture_seal(&stage->fixture, &attempt, "now\n", &err), 0);
 }
 
+static void a_seal_that_has_not_heard_of_a_cancellation_is_refused(void **state)
+{
+	struct stage *stage = *state;
+	struct ledger *ledger = ledger_of(state);
+	struct ledger_attempt attempt;
+	struct ledger_seal seal = {.build = refuse, .generation = 1};
+	struct err err = ERR_INIT;
+	bool sealed = true;
+
+	fixture_accept(&stage->fixture, &attempt);
+	seal.attempt_id = attempt.attempt_id;
+	seal.owner_id = attempt.owner_id;
+	assert_int_equal(ledger->ops->request_cancel(ledger, attempt.run_id, &sealed, &err), 0);
+	assert_int_equal(ledger->ops->seal(ledger, &seal, &err), ERR_CONFLICT);
+	seal.cancel_heard = true;
+	assert_int_equal(ledger->ops->seal(ledger, &seal, &err), ERR_NO_SPACE); /* as far as the receipt */
+}
+
 static void seals_of_a_key_form_one_chain(void **state)
 {
 	struct stage *stage = *state;
@@ -424,6 +442,7 @@ int main(int argc, char **argv)
 		STAGE_CASE(a_cancellation_after_the_seal_changes_nothing_and_says_so),
 		STAGE_CASE(nothing_is_added_behind_a_seal),
 		STAGE_CASE(a_seal_whose_receipt_fails_leaves_nothing),
+		STAGE_CASE(a_seal_that_has_not_heard_of_a_cancellation_is_refused),
 		STAGE_CASE(seals_of_a_key_form_one_chain),
 		STAGE_CASE(a_lease_is_taken_over_when_its_owner_is_dead),
 		STAGE_CASE(a_run_is_found_by_id_prefix_and_latest),

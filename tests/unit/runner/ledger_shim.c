@@ -98,6 +98,8 @@ static int abandon(struct ledger *ledger, const char *attempt_id, const char *ow
 static int seal(struct ledger *ledger, const struct ledger_seal *what, struct err *err)
 {
 	struct ledger_shim *s = shim(ledger);
+	if (s->before_seal)
+		s->before_seal(s->inner, s->context);
 	int rc = count(s, LEDGER_SHIM_SEAL, err);
 	return rc < 0 ? rc : s->inner->ops->seal(s->inner, what, err);
 }

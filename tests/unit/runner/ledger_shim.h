@@ -22,6 +22,7 @@ struct ledger_shim {
 	int code;
 	char state[LEDGER_STATE_MAX];         /* the last one that was appended */
 	void (*before_intent)(struct ledger *inner, void *context);
+	void (*before_seal)(struct ledger *inner, void *context);
 	void *context;
 };
 

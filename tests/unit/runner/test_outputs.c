@@ -63,6 +63,29 @@ static void artifacts_are_sealed_as_rows_and_in_the_receipt(void **state)
 	stage_close(&stage);
 }
 
+static void cancel(struct ledger *inner, void *context)
+{
+	bool sealed;
+	assert_int_equal(inner->ops->request_cancel(inner, ((struct scene_run *)context)->attempt.run_id, &sealed, NULL), 0);
+}
+
+static void a_cancellation_while_outputs_are_collected_leaves_none(void **state)
+{
+	static const struct recording_output outputs[] = {{"a", "text", false, NULL}};
+	struct stage stage;
+	(void)state;
+	open_with(&stage, outputs, 1);
+	stage.ledger.before_seal = cancel;
+	stage.ledger.context = &stage.run;
+	stage_drive(&stage);
+	stage_assert_verdict(&stage, VERDICT_CANCELLED, "cancel_requested");
+	assert_receipt(&stage, "artifacts", "[]");
+	assert_rows(&stage, "");
+	assert_false(stage_is_recorded(&stage, "collected"));
+	assert_true(stage_is_recorded(&stage, "cancel"));
+	stage_close(&stage);
+}
+
 static void each_rejection_is_named_and_nothing_is_kept(void **state)
 {
 	static const struct recording_output outputs[] = {
@@ -186,6 +209,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(artifacts_are_sealed_as_rows_and_in_the_receipt),
+		cmocka_unit_test(a_cancellation_while_outputs_are_collected_leaves_none),
 		cmocka_unit_test(each_rejection_is_named_and_nothing_is_kept),
 		cmocka_unit_test(more_rejections_than_fit_are_counted),
 		cmocka_unit_test(a_name_that_is_longer_than_a_detail_is_cut),

@@ -242,6 +242,20 @@ static void cancellation_counts_until_the_seal(void **state)
 	stage_close(&stage);
 }
 
+static void cancellation_between_the_last_look_and_the_seal_counts(void **state)
+{
+	struct stage stage;
+	(void)state;
+	stage_open(&stage, "{}");
+	stage.script = SCRIPT({.happening = RECORDING_EXIT});
+	stage.ledger.before_seal = cancel_from_elsewhere;
+	stage.ledger.context = &stage.run;
+	stage_drive(&stage);
+	stage_assert_verdict(&stage, VERDICT_CANCELLED, "cancel_requested");
+	assert_int_equal(stage.ledger.calls[LEDGER_SHIM_SEAL], 2);
+	stage_close(&stage);
+}
+
 static void cancellation_that_cannot_be_recorded_does_not_act(void **state)
 {
 	struct stage stage;
@@ -450,6 +464,7 @@ int main(void)
 		cmocka_unit_test(cancellation_by_another_process_wins_at_the_fence),
 		cmocka_unit_test(cancellation_by_another_process_is_heard_at_a_renewal),
 		cmocka_unit_test(cancellation_counts_until_the_seal),
+		cmocka_unit_test(cancellation_between_the_last_look_and_the_seal_counts),
 		cmocka_unit_test(cancellation_that_cannot_be_recorded_does_not_act),
 		cmocka_unit_test(each_limit_has_its_verdict),
 		cmocka_unit_test(cpu_time_of_the_receipt_is_rounded_and_not_cut),
