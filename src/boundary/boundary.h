@@ -153,6 +153,10 @@ struct boundary_ops {
 	 * identity. An error is a failure of ours. *ret is empty before, and the caller's (artifact_list_done). */
 	int (*collect)(struct boundary *b, struct artifact_list *ret, struct err *err);
 
+	/* May be NULL. ends_at_ns: CLOCK_BOOTTIME. Of what makes or starts something (prepare, create_suspended, launch) nothing may be
+	 * begun after that, until told otherwise: it fails with ERR_FENCED. */
+	void (*lease)(struct boundary *b, int64_t ends_at_ns);
+
 	/* May be called from a signal handler or another thread: makes the present or next observe return BOUNDARY_INTERRUPTED. */
 	void (*interrupt)(struct boundary *b);
 

@@ -33,6 +33,7 @@ int attempt_admit(struct attempt *attempt, const struct readiness *readiness, st
 		.epoch_now = attempt->keeper->owner.epoch,
 	};
 	attempt->admitted_at_ms = clock_wall_ms();
+	attempt->leased_at_ns = request.now_ns;
 	return admission_decide(&request, &attempt->decision, err);
 }
 

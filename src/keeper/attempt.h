@@ -20,6 +20,7 @@ struct attempt {
 	struct ledger_attempt row;
 	struct admission_decision decision;
 	int64_t admitted_at_ms;
+	int64_t leased_at_ns; /* see runner_request: it is claimed after it was admitted */
 };
 
 /* Names a new attempt of this run: fresh ids, our ownership, generation 1. number and slot are the ledger's to say. */

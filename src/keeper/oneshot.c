@@ -136,6 +136,7 @@ static int drive(struct once *once, struct err *err)
 		.principal = once->keeper->principal,
 		.admission = once->attempt.decision.digest,
 		.admitted_at_ms = once->attempt.admitted_at_ms,
+		.leased_at_ns = once->attempt.leased_at_ns,
 		.standard_output = once->result->standard_output,
 		.standard_error = once->result->standard_error,
 		.stop_requested = stop_requested,

@@ -30,12 +30,13 @@ static const struct rule {
 	bool silent; /* has no answer */
 	size_t fds;
 	enum request_kind then; /* none: REQUEST_OPEN, which follows nothing */
+	bool begins;            /* makes or starts something */
 } rules[REQUEST_COUNT] = {
 	[REQUEST_OPEN] = {"open", IN_IDLE, WORKER_OPENED, STAY, false},
-	[REQUEST_PREPARE] = {"prepare", IN_OPENED, WORKER_PREPARED, WORKER_EXITED, false, PREPARE_FDS, REQUEST_CREATE},
-	[REQUEST_CREATE] = {"create", IN_PREPARED, WORKER_SUSPENDED, WORKER_EXITED, false, 0, REQUEST_ENROLL},
+	[REQUEST_PREPARE] = {"prepare", IN_OPENED, WORKER_PREPARED, WORKER_EXITED, false, PREPARE_FDS, REQUEST_CREATE, true},
+	[REQUEST_CREATE] = {"create", IN_PREPARED, WORKER_SUSPENDED, WORKER_EXITED, false, 0, REQUEST_ENROLL, true},
 	[REQUEST_ENROLL] = {"enroll", IN_SUSPENDED, WORKER_ENROLLED, WORKER_EXITED, false},
-	[REQUEST_LAUNCH] = {"launch", IN_ENROLLED, WORKER_LAUNCHED, WORKER_EXITED, false},
+	[REQUEST_LAUNCH] = {"launch", IN_ENROLLED, WORKER_LAUNCHED, WORKER_EXITED, false, .begins = true},
 	[REQUEST_OBSERVE] = {"observe", AFTER_LAUNCH, STAY, STAY, false, 0, REQUEST_DRAIN},
 	[REQUEST_TERMINATE] = {"terminate", AFTER_LAUNCH, STAY, STAY, false},
 	[REQUEST_KILL] = {"kill", WITH_BOUNDARY, WORKER_EXITED, WORKER_EXITED, false},
@@ -64,6 +65,11 @@ bool protocol_replies(enum request_kind kind)
 size_t protocol_fds(enum request_kind kind)
 {
 	return rules[kind].fds;
+}
+
+bool protocol_begins(enum request_kind kind)
+{
+	return rules[kind].begins;
 }
 
 enum worker_phase protocol_next(enum worker_phase phase, enum request_kind kind, bool succeeded, const struct boundary_event *event)
@@ -229,6 +235,8 @@ int request_encode(const struct request *request, struct buf *ret, struct err *e
 	int result = 0;
 	if (part->fields)
 		result = put(message, part->name, fields_write(part->fields, (const char *)request + part->offset), err);
+	if (result == 0 && rules[request->kind].begins)
+		result = put(message, "lease_ends_at", json_integer(request->lease_ends_at_ns), err);
 	if (result == 0 && request->go_on)
 		result = put(message, "go_on", json_true(), err);
 	return result < 0 ? result : json_canonical(message, ret, err);
@@ -245,9 +253,16 @@ static int read_go_on(const struct json_at *root, struct request *ret, struct er
 	return err_set(err, ERR_INVALID, "%s: a request %s does not go on", go_on.path, rules[ret->kind].name);
 }
 
+static int read_lease_end(const struct json_at *root, struct request *ret, struct err *err)
+{
+	struct json_at end;
+	json_at_key(root, "lease_ends_at", &end);
+	return rules[ret->kind].begins ? json_read_int(&end, 0, INT64_MAX, &ret->lease_ends_at_ns, err) : 0;
+}
+
 static int decode_request(const char *text, size_t length, struct request *ret, struct err *err)
 {
-	static const char *const keys[] = {"op", "identity", "until", "go_on", NULL};
+	static const char *const keys[] = {"op", "identity", "until", "lease_ends_at", "go_on", NULL};
 	JSON_AUTO json_t *message = NULL;
 	struct json_at root;
 	int result = open_message(text, length, keys, &message, &root, &ret->kind, err);
@@ -255,9 +270,11 @@ static int decode_request(const char *text, size_t length, struct request *ret, 
 		return result;
 	const struct part *part = &request_parts[ret->kind];
 	result = read_go_on(&root, ret, err);
+	if (result == 0)
+		result = read_lease_end(&root, ret, err);
 	if (result < 0)
 		return result;
-	if (json_object_size(message) != 1u + (part->fields != NULL) + ret->go_on)
+	if (json_object_size(message) != 1u + (part->fields != NULL) + rules[ret->kind].begins + ret->go_on)
 		return err_set(err, ERR_INVALID, "$: a request %s has other parts", rules[ret->kind].name);
 	if (part->fields)
 		result = read_part(&root, part->name, part->fields, (char *)ret + part->offset, err);

@@ -57,6 +57,7 @@ struct request {
 	enum request_kind kind;
 	struct boundary_identity identity; /* PREPARE */
 	int64_t deadline_ns;               /* OBSERVE */
+	int64_t lease_ends_at_ns;          /* what protocol_begins(): CLOCK_BOOTTIME, after which it is not begun any more */
 	bool go_on;                        /* PREPARE, OBSERVE: with what follows, unasked */
 };
 
@@ -75,6 +76,9 @@ bool protocol_allows(enum worker_phase phase, enum request_kind kind);
 bool protocol_replies(enum request_kind kind);
 /* How many descriptors come with a request. */
 size_t protocol_fds(enum request_kind kind);
+
+/* Does it make or start something? That needs a lease, and a keeper that lives. */
+bool protocol_begins(enum request_kind kind);
 
 /* The phase behind a request that was allowed. event: what an observe that succeeded reported, else NULL. */
 enum worker_phase protocol_next(enum worker_phase phase, enum request_kind kind, bool succeeded, const struct boundary_event *event);

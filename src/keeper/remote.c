@@ -23,6 +23,7 @@ struct remote {
 	struct worker *worker;
 	const struct plan *plan;
 	struct capture *standard_output, *standard_error;
+	int64_t lease_ends_at_ns;
 	bool interrupted; /* heard, and not yet reported by an observe */
 };
 
@@ -90,7 +91,8 @@ static int call_step(struct boundary *b, const struct request *request, const st
 static int remote_prepare(struct boundary *b, const struct boundary_spec *spec, struct evidence_list *evidence, struct err *err)
 {
 	struct remote *remote = (struct remote *)b;
-	const struct request request = {.kind = REQUEST_PREPARE, .identity = spec->identity, .go_on = true};
+	const struct request request = {
+		.kind = REQUEST_PREPARE, .identity = spec->identity, .lease_ends_at_ns = remote->lease_ends_at_ns, .go_on = true};
 	const struct channel_message extra = {
 		.document = spec->plan->canonical,
 		.document_length = spec->plan->canonical_length,
@@ -111,7 +113,8 @@ static int remote_prepare(struct boundary *b, const struct boundary_spec *spec, 
 
 static int remote_create_suspended(struct boundary *b, struct evidence_list *evidence, struct err *err)
 {
-	return call_step(b, &(struct request){.kind = REQUEST_CREATE}, NULL, WORKER_ANSWER_MS, evidence, err);
+	const struct request request = {.kind = REQUEST_CREATE, .lease_ends_at_ns = ((struct remote *)b)->lease_ends_at_ns};
+	return call_step(b, &request, NULL, WORKER_ANSWER_MS, evidence, err);
 }
 
 static int remote_enroll(struct boundary *b, struct evidence_list *evidence, struct err *err)
@@ -121,7 +124,10 @@ static int remote_enroll(struct boundary *b, struct evidence_list *evidence, str
 
 static int remote_launch(struct boundary *b, struct err *err)
 {
-	return call_plain(b, REQUEST_LAUNCH, err);
+	struct remote *remote = (struct remote *)b;
+	const struct request request = {.kind = REQUEST_LAUNCH, .lease_ends_at_ns = remote->lease_ends_at_ns};
+	struct reply reply;
+	return call(remote, &request, NULL, WORKER_ANSWER_MS, &reply, err);
 }
 
 /* When a worker that still says nothing is stuck: a while behind the caller's deadline, and behind all that the plan lets a guest have. */
@@ -250,6 +256,11 @@ static int remote_collect(struct boundary *b, struct artifact_list *ret, struct 
 	return result < 0 ? err_set(err, ERR_PROTOCOL, "the worker's list of artifacts is none") : 0;
 }
 
+static void remote_lease(struct boundary *b, int64_t ends_at_ns)
+{
+	((struct remote *)b)->lease_ends_at_ns = ends_at_ns;
+}
+
 static void remote_interrupt(struct boundary *b)
 {
 	worker_interrupt(((struct remote *)b)->worker);
@@ -277,6 +288,7 @@ static const struct boundary_ops remote_ops = {
 	.cleanup = remote_cleanup,
 	.verify_empty = remote_verify_empty,
 	.collect = remote_collect,
+	.lease = remote_lease,
 	.interrupt = remote_interrupt,
 	.free = remote_free,
 };
@@ -305,6 +317,7 @@ int worker_boundary(struct worker *worker, struct boundary **ret, struct err *er
 		return err_set(err, ERR_NO_MEMORY, "out of memory for a boundary");
 	remote->base.ops = &remote_ops;
 	remote->worker = worker;
+	remote->lease_ends_at_ns = INT64_MAX;
 	int result = open_remote(remote, err);
 	if (result < 0) {
 		free(remote);

@@ -189,6 +189,7 @@ static int drive_claimed(struct slot *slot, struct err *err)
 		.principal = passage->attempt.principal,
 		.admission = passage->attempt.decision.digest,
 		.admitted_at_ms = passage->attempt.admitted_at_ms,
+		.leased_at_ns = passage->attempt.leased_at_ns,
 		.standard_output = passage->captures[0],
 		.standard_error = passage->captures[1],
 		.stop_requested = stop_requested,

@@ -1,6 +1,7 @@
 /* worker.c - the worker itself: serves one boundary at a time over its channel, until its keeper is gone. */
 #include "keeper/worker.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -129,12 +130,28 @@ static int collect(struct boundary *boundary, int list_fd, struct err *err)
 	return result < 0 ? err_sys(err, -result, "hand over the list of artifacts") : 0;
 }
 
+/* Right before something is made or started: is it still our keeper's to begin? It may have been stopped for longer than its lease, or be
+ * dead, and another may have verified by now that nothing is there. */
+static int may_begin(const struct server *server, const struct request *request, struct err *err)
+{
+	struct pollfd keeper = {.fd = server->channel.fd, .events = POLLRDHUP};
+	if (!protocol_begins(request->kind))
+		return 0;
+	if (poll(&keeper, 1, 0) != 0)
+		return err_set(err, ERR_LOST, "the keeper is gone");
+	if (clock_boot_ns() >= request->lease_ends_at_ns)
+		return err_set(err, ERR_FENCED, "the lease is over");
+	return 0;
+}
+
 /* Does what is asked; the code of what came of it, with its text in err. */
 static int perform(struct server *server, const struct request *request, struct channel_message *message, struct reply *reply,
                    struct err *err)
 {
 	struct boundary *boundary = server->boundary;
-	int result = 0;
+	int result = may_begin(server, request, err);
+	if (result < 0)
+		return result;
 	switch (request->kind) {
 	case REQUEST_OPEN:
 		return open_boundary(server, err);
@@ -204,12 +221,12 @@ static int do_step(struct server *server, const struct request *request, struct 
 }
 
 /* A keeper that is gone shows in the answer that cannot be sent: then nothing more is begun. */
-static int do_what_follows(struct server *server, struct reply *reply)
+static int do_what_follows(struct server *server, int64_t lease_ends_at_ns, struct reply *reply)
 {
 	struct channel_message nothing = {0};
 	int result = 0;
 	for (enum request_kind then; result == 0 && (then = protocol_then(reply)) != REQUEST_COUNT;)
-		result = do_step(server, &(struct request){.kind = then}, &nothing, reply);
+		result = do_step(server, &(struct request){.kind = then, .lease_ends_at_ns = lease_ends_at_ns}, &nothing, reply);
 	return result;
 }
 
@@ -232,7 +249,7 @@ static int serve_one(struct server *server)
 	result = do_step(server, &request, &message, &reply);
 	channel_message_done(&message);
 	if (result == 0 && request.go_on)
-		result = do_what_follows(server, &reply);
+		result = do_what_follows(server, request.lease_ends_at_ns, &reply);
 	if (request.kind == REQUEST_OPEN && server->phase == WORKER_OPENED && server->provider->ops->ahead)
 		server->provider->ops->ahead(server->provider->context); /* the keeper accepts the run meanwhile */
 	return result;

@@ -59,6 +59,7 @@ struct drive {
 	int64_t began_ns;                         /* accepted by then, nothing done yet */
 	int64_t stepped_ns;                       /* of the latest event */
 	int64_t now_ns;                           /* the latest moment that was seen, CLOCK_MONOTONIC */
+	int64_t leased_at_ns;                     /* CLOCK_BOOTTIME, from before the lease was given or last renewed */
 	int64_t renew_at_ns, lease_ends_at_ns;
 	int64_t settle_at_ns, grace_at_ns, give_up_at_ns; /* INT64_MAX: not armed */
 	int heard;                                /* how many stops from outside were stepped */
@@ -69,7 +70,7 @@ struct drive {
 };
 
 /* runner.c */
-void drive_init(struct drive *drive);
+void drive_init(struct drive *drive, int64_t leased_at_ns);
 void drive_done(struct drive *drive);
 /* From this event to the seal or the quarantine. */
 int drive_carry(struct drive *drive, const struct life_event *first, struct err *err);
@@ -92,6 +93,8 @@ enum drive_came drive_observe(struct drive *drive, struct life_event *ret, struc
 enum drive_came drive_hear(struct drive *drive, struct life_event *ret, struct err *err);
 /* Before a step that may take its time: the lease is renewed if a third of its time is over. CAME_FAILURE: it is lost. */
 enum drive_came drive_keep_lease(struct drive *drive, struct err *err);
+/* Tells the boundary until when it may begin something. */
+void drive_tell_lease(const struct drive *drive);
 /* Also one that another process recorded. */
 enum drive_came drive_hear_ledger(struct drive *drive, struct life_event *ret, struct err *err);
 

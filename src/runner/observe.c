@@ -49,11 +49,14 @@ enum drive_came drive_hear_ledger(struct drive *drive, struct life_event *ret, s
 static enum drive_came renew(struct drive *drive, struct err *err)
 {
 	const struct ledger_attempt *attempt = &drive->attempt;
-	int64_t ttl_ns = attempt->ttl_ms * NS_PER_MS, now_ns = drive_now(drive);
+	int64_t ttl_ns = attempt->ttl_ms * NS_PER_MS, now_ns = drive_now(drive), asked_at_ns = clock_boot_ns();
 	struct err failure = ERR_INIT;
 	int rc = drive->ledger->ops->renew(drive->ledger, attempt->attempt_id, attempt->owner_id, attempt->generation, &failure);
-	if (rc == 0)
+	if (rc == 0) {
 		drive->lease_ends_at_ns = now_ns + ttl_ns;
+		drive->leased_at_ns = asked_at_ns;
+		drive_tell_lease(drive);
+	}
 	drive->renew_at_ns = now_ns + ttl_ns / LEASE_SHARE;
 	if (rc == 0 || (rc != ERR_FENCED && now_ns < drive->lease_ends_at_ns))
 		return CAME_NOTHING;
@@ -61,9 +64,18 @@ static enum drive_came renew(struct drive *drive, struct err *err)
 	return CAME_FAILURE;
 }
 
+/* By the clock of those who watch the lease, too: it goes on while the machine sleeps. */
 enum drive_came drive_keep_lease(struct drive *drive, struct err *err)
 {
-	return drive_now(drive) >= drive->renew_at_ns ? renew(drive, err) : CAME_NOTHING;
+	int64_t share_ns = drive->attempt.ttl_ms * NS_PER_MS / LEASE_SHARE;
+	bool due = drive_now(drive) >= drive->renew_at_ns || clock_boot_ns() - drive->leased_at_ns >= share_ns;
+	return due ? renew(drive, err) : CAME_NOTHING;
+}
+
+void drive_tell_lease(const struct drive *drive)
+{
+	if (drive->boundary && drive->boundary->ops->lease)
+		drive->boundary->ops->lease(drive->boundary, drive->leased_at_ns + drive->attempt.ttl_ms * NS_PER_MS);
 }
 
 /* Once, for a run that lasts: what waits goes into the ledger, and with it the state that others see. */

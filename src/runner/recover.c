@@ -50,8 +50,10 @@ int runner_recover(const struct runner_recovery *recovery, struct runner_result 
 	drive->provider = recovery->provider;
 	drive->cleanup_ms = recovery->cleanup_ms;
 	drive->attempt = recovery->attempt;
-	drive_init(drive);
+	int64_t taken_at_ns = clock_boot_ns();
+	bool ours = strcmp(drive->attempt.owner_id, recovery->owner_id) == 0;
 	int rc = take_over(drive, recovery, err);
+	drive_init(drive, ours ? 0 : taken_at_ns); /* how old a lease of ours is by now, nobody knows: it is renewed first */
 	if (rc == 0) {
 		read_plan(drive, &plan);
 		rc = drive_restore(drive, &principal, err);

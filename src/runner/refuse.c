@@ -17,7 +17,7 @@ static int end_unmade(const struct runner_refusal *refusal, const struct life_ev
 	drive->policy = refusal->policy;
 	drive->admission = refusal->admission;
 	drive->has_admission = true;
-	drive_init(drive);
+	drive_init(drive, clock_boot_ns());
 	drive->usage.survivors_killed = -1;
 	life_init(&drive->life, 0, 0);
 	int rc = drive_carry(drive, event, err);

@@ -11,15 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-void drive_init(struct drive *drive)
+/* Whatever passed since the lease was given is gone from it, a suspended machine's time too. */
+void drive_init(struct drive *drive, int64_t leased_at_ns)
 {
 	drive->usage = BOUNDARY_USAGE_UNKNOWN;
 	drive->admitted_at_ms = drive->launched_at_ms = drive->exited_at_ms = -1;
 	drive->drain_ms = drive->cleanup_took_ms = drive->wall_ns = -1;
 	drive->settle_at_ns = drive->grace_at_ns = drive->give_up_at_ns = INT64_MAX;
-	int64_t now_ns = drive_now(drive), ttl_ns = drive->attempt.ttl_ms * NS_PER_MS;
-	drive->renew_at_ns = now_ns + ttl_ns / LEASE_SHARE;
-	drive->lease_ends_at_ns = now_ns + ttl_ns;
+	int64_t leased_ns = drive_now(drive) - (clock_boot_ns() - leased_at_ns), ttl_ns = drive->attempt.ttl_ms * NS_PER_MS;
+	drive->leased_at_ns = leased_at_ns;
+	drive->renew_at_ns = leased_ns + ttl_ns / LEASE_SHARE;
+	drive->lease_ends_at_ns = leased_ns + ttl_ns;
+	drive_tell_lease(drive);
 }
 
 void drive_done(struct drive *drive)
@@ -226,7 +229,7 @@ int runner_drive(const struct runner_request *request, struct runner_result *ret
 	drive->standard_output = request->standard_output;
 	drive->standard_error = request->standard_error;
 	drive->request = request;
-	drive_init(drive);
+	drive_init(drive, request->leased_at_ns);
 	drive->admitted_at_ms = request->admitted_at_ms;
 	life_init(&drive->life, plan->limits.cancel_grace_ms, plan->limits.on_limit_grace_ms);
 

@@ -24,6 +24,7 @@ struct runner_request {
 	const char *principal;
 	struct digest admission;
 	int64_t admitted_at_ms;
+	int64_t leased_at_ns;        /* CLOCK_BOOTTIME, from before the lease was given: nobody else may have it within ttl_ms of that */
 	struct capture *standard_output, *standard_error;
 
 	/* What the keeper heard from outside. Polled after each BOUNDARY_INTERRUPTED and before each step: 0 nothing, 1 cancel, 2 kill now. */

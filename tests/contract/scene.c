@@ -179,6 +179,7 @@ void scene_drive(struct scene_run *run)
 		.attempt = run->attempt,
 		.principal = "uid:0",
 		.admitted_at_ms = clock_wall_ms(),
+		.leased_at_ns = clock_boot_ns(),
 		.standard_output = run->standard_output,
 		.standard_error = run->standard_error,
 		.stop_requested = stop_requested,

@@ -294,6 +294,24 @@ static void a_step_that_fails_is_the_last_of_those_done_unasked(void **state)
 	assert_string_equal(side->fake->log, "open prepare create enroll launch observe drain cleanup free ");
 }
 
+static void nothing_is_begun_when_the_lease_is_over(void **state)
+{
+	struct side *side = *state;
+	static const enum worker_phase before[] = {WORKER_OPENED, WORKER_ENROLLED};
+	static const char *const logs[] = {"open cleanup verify free ", "open prepare create enroll cleanup verify free "};
+	for (size_t i = 0; i < 2; i++) {
+		struct boundary_usage usage;
+		struct err err = ERR_INIT;
+		come_to(side, before[i]);
+		side->boundary->ops->lease(side->boundary, clock_boot_ns());
+		assert_int_equal(step(side, (enum worker_phase)(before[i] + 1), &err), ERR_FENCED);
+		assert_int_equal(side->boundary->ops->cleanup(side->boundary, &usage, &err), 0); /* that needs no lease (R13) */
+		assert_int_equal(side->boundary->ops->verify_empty(side->boundary, &err), 0);
+		end_worker(side);
+		assert_string_equal(side->fake->log, logs[i]);
+	}
+}
+
 static void each_call_is_lost(struct side *side)
 {
 	const struct boundary_ops *ops = side->boundary->ops;
@@ -515,7 +533,7 @@ static void come_alone_to(struct side *side, enum worker_phase last)
 	};
 	come_to(side, WORKER_OPENED);
 	for (int phase = WORKER_PREPARED; phase <= (int)last; phase++) {
-		struct request request = {.kind = steps[phase], .deadline_ns = INT64_MAX};
+		struct request request = {.kind = steps[phase], .deadline_ns = INT64_MAX, .lease_ends_at_ns = INT64_MAX};
 		static struct reply reply;
 		struct err err = ERR_INIT;
 		id_new("led", request.identity.ledger_id);
@@ -768,6 +786,7 @@ int main(void)
 		WORKER_TEST(a_worker_serves_one_boundary_after_the_other),
 		WORKER_TEST(what_the_factory_cannot_make_is_told_at_the_opening),
 		WORKER_TEST(a_step_that_fails_leads_to_no_launch),
+		WORKER_TEST(nothing_is_begun_when_the_lease_is_over),
 		WORKER_TEST(a_worker_goes_on_by_itself_as_far_as_nothing_is_decided),
 		WORKER_TEST(what_it_does_unasked_ends_before_something_else_is_done),
 		WORKER_TEST(a_step_that_fails_is_the_last_of_those_done_unasked),
