@@ -99,7 +99,7 @@ static void every_request_comes_back_as_it_was(void **unused)
 	(void)unused;
 	for (int kind = 0; kind < REQUEST_COUNT; kind++) {
 		bool may_go_on = kind == REQUEST_PREPARE || kind == REQUEST_OBSERVE;
-		struct request request = {.kind = (enum request_kind)kind, .deadline_ns = INT64_MAX, .go_on = may_go_on};
+		struct request request = {.kind = (enum request_kind)kind, .deadline_ns = INT64_MAX, .lease_ends_at_ns = 12, .go_on = may_go_on};
 		id_new("led", request.identity.ledger_id);
 		id_new("bnd", request.identity.boundary_id);
 		struct request got = travel_request(&request);
@@ -112,6 +112,7 @@ static void every_request_comes_back_as_it_was(void **unused)
 		}
 		if (kind == REQUEST_OBSERVE)
 			assert_int_equal(got.deadline_ns, INT64_MAX);
+		assert_int_equal(got.lease_ends_at_ns, protocol_begins(request.kind) ? 12 : 0);
 	}
 }
 

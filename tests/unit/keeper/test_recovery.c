@@ -392,13 +392,13 @@ static void what_is_quarantined_is_left_to_its_living_keeper(void **state)
 	struct scene *scene = *state;
 	struct first first = {{0}};
 	struct keeper *keeper = keeper_at(scene->path);
-	scene->ttl_ms = 1;
+	scene->ttl_ms = TTL_MS;
 	pid_t living = live_on(scene, keeper, &first); /* its worker died, and it has a provisional result */
 	struct keeper_recovery recovery = recovery_of(scene, keeper);
 	recovery.watch = keeper_watch_new();
 	for (int i = 0; i < 3; i++) {
 		recovers(&recovery, (struct keeper_recovered){.busy = 1});
-		usleep(2000);
+		usleep(TTL_MS * 1000);
 	}
 	keeper_watch_free(recovery.watch);
 	kill(living, SIGKILL);

@@ -25,126 +25,9 @@
 #include "base/fd.h"
 #include "boundary/recording/recording.h"
 #include "capture/capture.h"
-#include "support.h"
+#include "side.h"
 
-enum { LIMIT = 1000, NOT_LONG_MS = 50 };
-
-/* A keeper's side: a worker, its boundary, and what it borrows. */
-struct side {
-	struct fake *fake;
-	struct worker *worker;
-	struct boundary *boundary;
-	struct plan *plan;
-	struct store *store;
-	struct capture *standard_output, *standard_error;
-	struct evidence_list evidence;
-	int store_dir;
-	char store_path[64];
-};
-
-static int setup(void **state)
-{
-	struct side *side = calloc(1, sizeof(*side));
-	struct err err = ERR_INIT;
-	side->fake = fake_new();
-	side->plan = plan_for("recording", LIMIT, NULL);
-	snprintf(side->store_path, sizeof(side->store_path), "/tmp/caisson-worker-XXXXXX");
-	if (!mkdtemp(side->store_path))
-		return -1;
-	side->store_dir = open(side->store_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	*state = side;
-	return store_open(side->store_dir, &side->store, &err) < 0 ||
-	       capture_new(LIMIT, OVERFLOW_KILL, side->store_dir, &side->standard_output, &err) < 0 ||
-	       capture_new(LIMIT, OVERFLOW_KILL, side->store_dir, &side->standard_error, &err) < 0;
-}
-
-static void end_worker(struct side *side)
-{
-	if (side->boundary)
-		side->boundary->ops->free(side->boundary);
-	worker_free(side->worker);
-	side->boundary = NULL;
-	side->worker = NULL;
-}
-
-static int teardown(void **state)
-{
-	struct side *side = *state;
-	end_worker(side);
-	capture_free(side->standard_output);
-	capture_free(side->standard_error);
-	store_free(side->store);
-	unlinkat(side->store_dir, "objects", AT_REMOVEDIR);
-	unlinkat(side->store_dir, "tmp", AT_REMOVEDIR);
-	close(side->store_dir);
-	int left = rmdir(side->store_path);
-	plan_free(side->plan);
-	fake_free(side->fake);
-	free(side);
-	return left;
-}
-
-static void spawn(struct side *side)
-{
-	const struct provider_factory factory = fake_factory(side->fake);
-	struct err err = ERR_INIT;
-	memset(side->fake->log, 0, sizeof(side->fake->log));
-	side->evidence.count = 0;
-	assert_int_equal(worker_spawn("recording", &factory, &side->worker, &err), 0);
-}
-
-static int prepare(struct side *side, struct err *err)
-{
-	struct boundary_spec spec = {
-		.plan = side->plan,
-		.store = side->store,
-		.standard_output = side->standard_output,
-		.standard_error = side->standard_error,
-	};
-	id_new("led", spec.identity.ledger_id);
-	id_new("bnd", spec.identity.boundary_id);
-	return side->boundary->ops->prepare(side->boundary, &spec, &side->evidence, err);
-}
-
-/* The call that leads into this phase. */
-static int step(struct side *side, enum worker_phase phase, struct err *err)
-{
-	struct boundary *boundary = side->boundary;
-	struct boundary_event event;
-	struct boundary_usage usage;
-	switch (phase) {
-	case WORKER_OPENED:
-		return worker_boundary(side->worker, &side->boundary, err);
-	case WORKER_PREPARED:
-		return prepare(side, err);
-	case WORKER_SUSPENDED:
-		return boundary->ops->create_suspended(boundary, &side->evidence, err);
-	case WORKER_ENROLLED:
-		return boundary->ops->enroll(boundary, &side->evidence, err);
-	case WORKER_LAUNCHED:
-		return boundary->ops->launch(boundary, err);
-	case WORKER_EXITED:
-		return boundary->ops->observe(boundary, INT64_MAX, &event, err);
-	case WORKER_CLEANED:
-		return boundary->ops->cleanup(boundary, &usage, err);
-	case WORKER_IDLE:
-	case WORKER_PHASE_COUNT:
-		break;
-	}
-	return 0;
-}
-
-/* A worker in this phase, as far as its keeper knows: it goes on by itself. One that is told to block, does so in the observe that leads
- * to `exited`. */
-static void come_to(struct side *side, enum worker_phase last)
-{
-	spawn(side);
-	for (int phase = WORKER_OPENED; phase <= (int)last; phase++) {
-		struct err err = ERR_INIT;
-		assert_int_equal(step(side, (enum worker_phase)phase, &err), 0);
-		assert_int_equal(side->worker->phase, phase);
-	}
-}
+enum { NOT_LONG_MS = 50 };
 
 static void the_whole_way(void **state)
 {
@@ -154,7 +37,7 @@ static void the_whole_way(void **state)
 	struct boundary_usage usage;
 	struct capture_state captured;
 	struct err err = ERR_INIT;
-	come_to(side, WORKER_LAUNCHED);
+	side_come_to(side, WORKER_LAUNCHED);
 	const struct boundary_ops *ops = side->boundary->ops;
 	assert_int_equal(ops->terminate(side->boundary, &err), 0);
 	assert_int_equal(ops->observe(side->boundary, INT64_MAX, &event, &err), 0);
@@ -170,14 +53,14 @@ static void the_whole_way(void **state)
 	assert_string_equal(side->evidence.lines[0].name, "limit.memory");
 	assert_string_equal(side->evidence.lines[1].detail, "mode 2\\x0a\\xff");
 	assert_int_equal(side->evidence.lines[2].grade, EVIDENCE_PROBED);
-	end_worker(side);
+	side_end(side);
 	assert_string_equal(side->fake->log, "open prepare create enroll launch terminate observe drain cleanup verify free ");
 }
 
 static void a_worker_starts_with_nothing_but_its_channel(void **state)
 {
 	struct side *side = *state;
-	come_to(side, WORKER_OPENED);
+	side_come_to(side, WORKER_OPENED);
 	assert_int_equal(side->fake->null_fd_count, 3);
 	assert_int_equal(side->fake->highest_fd, 3);
 	assert_int_equal(side->fake->session, side->worker->pid);
@@ -188,13 +71,13 @@ static void a_worker_serves_one_boundary_after_the_other(void **state)
 	struct side *side = *state;
 	struct boundary *second = NULL;
 	struct err err = ERR_INIT;
-	come_to(side, WORKER_PREPARED);
+	side_come_to(side, WORKER_PREPARED);
 	assert_int_equal(worker_boundary(side->worker, &second, &err), ERR_STATE);
 	side->boundary->ops->free(side->boundary);
 	side->boundary = NULL;
 	for (int phase = WORKER_OPENED; phase <= WORKER_CLEANED; phase++)
-		assert_int_equal(step(side, (enum worker_phase)phase, &err), 0);
-	end_worker(side);
+		assert_int_equal(side_step(side, (enum worker_phase)phase, &err), 0);
+	side_end(side);
 	assert_string_equal(side->fake->log, "open prepare create enroll free open prepare create enroll launch observe drain cleanup verify free ");
 }
 
@@ -204,15 +87,15 @@ static void what_the_factory_cannot_make_is_told_at_the_opening(void **state)
 	struct boundary *boundary = NULL;
 	struct err err = ERR_INIT;
 	side->fake->no_provider = true;
-	spawn(side);
+	side_spawn(side);
 	assert_int_equal(worker_boundary(side->worker, &boundary, &err), ERR_UNSUPPORTED);
 	assert_string_equal(err.text, "profile recording is not here");
 	assert_null(boundary);
-	end_worker(side);
+	side_end(side);
 
 	side->fake->no_provider = false;
 	snprintf(side->fake->fail, sizeof(side->fake->fail), "%s", "open");
-	spawn(side);
+	side_spawn(side);
 	assert_int_equal(worker_boundary(side->worker, &boundary, &err), ERR_UNVERIFIED);
 	assert_int_equal(worker_boundary(side->worker, &boundary, &err), ERR_UNVERIFIED);
 }
@@ -226,17 +109,17 @@ static void a_step_that_fails_leads_to_no_launch(void **state)
 		struct boundary_usage usage;
 		struct err err = ERR_INIT;
 		snprintf(side->fake->fail, sizeof(side->fake->fail), "%s", steps[i]);
-		come_to(side, before);
-		assert_int_equal(step(side, (enum worker_phase)(before + 1), &err), ERR_UNVERIFIED);
+		side_come_to(side, before);
+		assert_int_equal(side_step(side, (enum worker_phase)(before + 1), &err), ERR_UNVERIFIED);
 		assert_non_null(strstr(err.text, "told to fail"));
 		assert_int_equal(side->evidence.count, i < 3 ? i + 1 : 3); /* also of the step that failed */
 		memset(side->fake->fail, 0, sizeof(side->fake->fail));
 		for (int phase = WORKER_PREPARED; phase <= WORKER_LAUNCHED; phase++)
-			assert_int_equal(step(side, (enum worker_phase)phase, &err), ERR_STATE);
+			assert_int_equal(side_step(side, (enum worker_phase)phase, &err), ERR_STATE);
 		assert_int_equal(side->boundary->ops->cleanup(side->boundary, &usage, &err), 0);
 		assert_int_equal(side->boundary->ops->verify_empty(side->boundary, &err), 0);
 		assert_false(side->worker->lost);
-		end_worker(side);
+		side_end(side);
 	}
 }
 
@@ -253,13 +136,13 @@ static void a_worker_goes_on_by_itself_as_far_as_nothing_is_decided(void **state
 	struct side *side = *state;
 	struct boundary_event event;
 	struct err err = ERR_INIT;
-	come_to(side, WORKER_PREPARED);
+	side_come_to(side, WORKER_PREPARED);
 	await_log(side, "open prepare create enroll ");
 	assert_int_equal(side->evidence.count, 1); /* what it found meanwhile is told when it is asked for */
-	assert_int_equal(step(side, WORKER_SUSPENDED, &err), 0);
+	assert_int_equal(side_step(side, WORKER_SUSPENDED, &err), 0);
 	assert_int_equal(side->evidence.count, 2);
-	assert_int_equal(step(side, WORKER_ENROLLED, &err), 0);
-	assert_int_equal(step(side, WORKER_LAUNCHED, &err), 0);
+	assert_int_equal(side_step(side, WORKER_ENROLLED, &err), 0);
+	assert_int_equal(side_step(side, WORKER_LAUNCHED, &err), 0);
 	assert_int_equal(side->boundary->ops->observe(side->boundary, INT64_MAX, &event, &err), 0);
 	await_log(side, "open prepare create enroll launch observe drain cleanup verify ");
 	assert_int_equal(side->worker->phase, WORKER_EXITED);
@@ -270,12 +153,12 @@ static void what_it_does_unasked_ends_before_something_else_is_done(void **state
 	struct side *side = *state;
 	struct boundary_usage usage;
 	struct err err = ERR_INIT;
-	come_to(side, WORKER_PREPARED);
+	side_come_to(side, WORKER_PREPARED);
 	assert_int_equal(side->boundary->ops->kill(side->boundary, &err), 0);
 	assert_int_equal(side->boundary->ops->enroll(side->boundary, &side->evidence, &err), ERR_STATE);
 	assert_int_equal(side->boundary->ops->cleanup(side->boundary, &usage, &err), 0);
 	assert_int_equal(side->evidence.count, 1);
-	end_worker(side);
+	side_end(side);
 	assert_string_equal(side->fake->log, "open prepare create enroll kill cleanup free ");
 }
 
@@ -286,11 +169,11 @@ static void a_step_that_fails_is_the_last_of_those_done_unasked(void **state)
 	struct boundary_usage usage;
 	struct err err = ERR_INIT;
 	snprintf(side->fake->fail, sizeof(side->fake->fail), "%s", "cleanup");
-	come_to(side, WORKER_EXITED);
+	side_come_to(side, WORKER_EXITED);
 	assert_int_equal(side->boundary->ops->drain(side->boundary, &drain, &err), 0);
 	assert_int_equal(side->boundary->ops->cleanup(side->boundary, &usage, &err), ERR_UNVERIFIED);
 	assert_int_equal(side->boundary->ops->verify_empty(side->boundary, &err), ERR_STATE);
-	end_worker(side);
+	side_end(side);
 	assert_string_equal(side->fake->log, "open prepare create enroll launch observe drain cleanup free ");
 }
 
@@ -302,12 +185,12 @@ static void nothing_is_begun_when_the_lease_is_over(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		struct boundary_usage usage;
 		struct err err = ERR_INIT;
-		come_to(side, before[i]);
+		side_come_to(side, before[i]);
 		side->boundary->ops->lease(side->boundary, clock_boot_ns());
-		assert_int_equal(step(side, (enum worker_phase)(before[i] + 1), &err), ERR_FENCED);
+		assert_int_equal(side_step(side, (enum worker_phase)(before[i] + 1), &err), ERR_FENCED);
 		assert_int_equal(side->boundary->ops->cleanup(side->boundary, &usage, &err), 0); /* that needs no lease (R13) */
 		assert_int_equal(side->boundary->ops->verify_empty(side->boundary, &err), 0);
-		end_worker(side);
+		side_end(side);
 		assert_string_equal(side->fake->log, logs[i]);
 	}
 }
@@ -320,7 +203,7 @@ static void each_call_is_lost(struct side *side)
 	struct boundary_usage usage;
 	struct err err = ERR_INIT;
 	assert_int_equal(ops->kill(side->boundary, &err), ERR_LOST);
-	assert_int_equal(prepare(side, &err), ERR_LOST);
+	assert_int_equal(side_step(side, WORKER_PREPARED, &err), ERR_LOST);
 	assert_int_equal(ops->create_suspended(side->boundary, &side->evidence, &err), ERR_LOST);
 	assert_int_equal(ops->enroll(side->boundary, &side->evidence, &err), ERR_LOST);
 	assert_int_equal(ops->launch(side->boundary, &err), ERR_LOST);
@@ -339,14 +222,14 @@ static void what_a_dead_worker_has_answered_is_worth_nothing(void **state)
 	struct side *side = *state;
 	struct pollfd answers, death;
 	struct err err = ERR_INIT;
-	come_to(side, WORKER_PREPARED);
+	side_come_to(side, WORKER_PREPARED);
 	await_log(side, "open prepare create enroll ");
 	answers = (struct pollfd){.fd = side->worker->channel.fd, .events = POLLIN};
 	assert_int_equal(poll(&answers, 1, -1), 1);
 	kill(side->worker->pid, SIGKILL);
 	death = (struct pollfd){.fd = side->worker->pidfd, .events = POLLIN};
 	assert_int_equal(poll(&death, 1, -1), 1);
-	assert_int_equal(step(side, WORKER_SUSPENDED, &err), ERR_LOST);
+	assert_int_equal(side_step(side, WORKER_SUSPENDED, &err), ERR_LOST);
 	each_call_is_lost(side);
 }
 
@@ -354,12 +237,12 @@ static void a_worker_killed_in_any_phase_is_lost_and_nothing_hangs(void **state)
 {
 	struct side *side = *state;
 	for (int phase = WORKER_OPENED; phase < WORKER_PHASE_COUNT; phase++) {
-		come_to(side, (enum worker_phase)phase);
+		side_come_to(side, (enum worker_phase)phase);
 		assert_int_equal(kill(side->worker->pid, SIGKILL), 0);
 		each_call_is_lost(side);
-		end_worker(side);
+		side_end(side);
 	}
-	spawn(side);
+	side_spawn(side);
 	struct err err = ERR_INIT;
 	kill(side->worker->pid, SIGKILL);
 	int result = worker_boundary(side->worker, &side->boundary, &err);
@@ -407,7 +290,7 @@ static void a_worker_killed_while_it_observes_is_an_event(void **state)
 	struct side *side = *state;
 	struct boundary_event event;
 	side->fake->observe_blocks = true;
-	come_to(side, WORKER_LAUNCHED);
+	side_come_to(side, WORKER_LAUNCHED);
 	assert_int_equal(observe_meddled(side, kill_worker, &event), 0);
 	assert_int_equal(event.kind, BOUNDARY_LOST);
 	assert_string_equal(event.detail, "worker_lost");
@@ -423,7 +306,7 @@ static void an_interrupt_wakes_a_blocked_observe(void **state)
 	struct boundary_event event;
 	struct err err = ERR_INIT;
 	side->fake->observe_blocks = true;
-	come_to(side, WORKER_LAUNCHED);
+	side_come_to(side, WORKER_LAUNCHED);
 	assert_int_equal(observe_meddled(side, interrupt, &event), 0);
 	assert_int_equal(event.kind, BOUNDARY_INTERRUPTED);
 	assert_int_equal(side->boundary->ops->kill(side->boundary, &err), 0);
@@ -437,7 +320,7 @@ static void an_interrupt_before_observe_is_not_lost(void **state)
 	struct side *side = *state;
 	struct boundary_event event;
 	struct err err = ERR_INIT;
-	come_to(side, WORKER_LAUNCHED);
+	side_come_to(side, WORKER_LAUNCHED);
 	side->boundary->ops->interrupt(side->boundary);
 	side->boundary->ops->interrupt(side->boundary);
 	assert_int_equal(side->boundary->ops->observe(side->boundary, INT64_MAX, &event, &err), 0);
@@ -453,7 +336,7 @@ static void an_interrupt_that_crosses_another_event_is_the_next_ones(void **stat
 	struct boundary_event event;
 	struct err err = ERR_INIT;
 	side->fake->observe_blocks = side->fake->exits_late = true;
-	come_to(side, WORKER_LAUNCHED);
+	side_come_to(side, WORKER_LAUNCHED);
 	assert_int_equal(observe_meddled(side, interrupt, &event), 0);
 	assert_int_equal(event.kind, BOUNDARY_MAIN_EXITED);
 	assert_int_equal(side->boundary->ops->observe(side->boundary, INT64_MAX, &event, &err), 0);
@@ -467,7 +350,7 @@ static void a_worker_that_does_not_answer_is_killed(void **state)
 	enum worker_news news;
 	struct err err = ERR_INIT;
 	side->fake->observe_blocks = side->fake->ignores_wake = true;
-	come_to(side, WORKER_LAUNCHED);
+	side_come_to(side, WORKER_LAUNCHED);
 	assert_int_equal(worker_ask(side->worker, &(struct request){.kind = REQUEST_OBSERVE}, NULL, &err), 0);
 	assert_int_equal(worker_await(side->worker, true, clock_mono_ns() + NOT_LONG_MS * NS_PER_MS, &news, &err), ERR_LOST);
 	assert_non_null(strstr(err.text, "does not answer"));
@@ -480,7 +363,7 @@ static void a_stopped_worker_is_killed(void **state)
 	enum worker_news news;
 	struct err err = ERR_INIT;
 	int status;
-	come_to(side, WORKER_LAUNCHED);
+	side_come_to(side, WORKER_LAUNCHED);
 	kill(side->worker->pid, SIGSTOP);
 	assert_int_equal(waitpid(side->worker->pid, &status, WUNTRACED), side->worker->pid);
 	assert_int_equal(worker_ask(side->worker, &(struct request){.kind = REQUEST_KILL}, NULL, &err), 0);
@@ -503,13 +386,13 @@ static void ended_by(struct side *side, const char *log)
 	if (strcmp(side->fake->log, log) != 0)
 		print_message("phase %s\n", worker_phase_name(side->worker->phase));
 	assert_string_equal(side->fake->log, log);
-	end_worker(side);
+	side_end(side);
 }
 
 static void send_request(struct side *side, enum request_kind kind)
 {
 	BUF_AUTO struct buf text = BUF_INIT(4096);
-	struct request request = {.kind = kind};
+	struct request request = {.kind = kind, .lease_ends_at_ns = INT64_MAX};
 	struct err err = ERR_INIT;
 	id_new("led", request.identity.ledger_id);
 	id_new("bnd", request.identity.boundary_id);
@@ -531,7 +414,7 @@ static void come_alone_to(struct side *side, enum worker_phase last)
 	                capture_spool_fd(side->standard_error), capture_notify_fd(side->standard_error), side->store_dir},
 		.fd_count = PREPARE_FDS,
 	};
-	come_to(side, WORKER_OPENED);
+	side_come_to(side, WORKER_OPENED);
 	for (int phase = WORKER_PREPARED; phase <= (int)last; phase++) {
 		struct request request = {.kind = steps[phase], .deadline_ns = INT64_MAX, .lease_ends_at_ns = INT64_MAX};
 		static struct reply reply;
@@ -594,7 +477,7 @@ static void a_malformed_message_ends_the_worker(void **state)
 		{huge, sizeof(huge), 0},
 	};
 	for (size_t i = 0; i < sizeof(breaches) / sizeof(breaches[0]); i++) {
-		come_to(side, WORKER_OPENED);
+		side_come_to(side, WORKER_OPENED);
 		send_raw(side, breaches[i].text, breaches[i].length, breaches[i].fd_count);
 		ended_by(side, "open kill cleanup free ");
 	}
@@ -648,9 +531,9 @@ static void a_plan_that_is_none_is_an_error_of_prepare(void **state)
 	const struct plan *whole = side->plan;
 	struct err err = ERR_INIT;
 	plan.canonical_length--;
-	come_to(side, WORKER_OPENED);
+	side_come_to(side, WORKER_OPENED);
 	side->plan = &plan;
-	assert_true(prepare(side, &err) < 0);
+	assert_true(side_step(side, WORKER_PREPARED, &err) < 0);
 	assert_false(side->worker->lost);
 	side->plan = (struct plan *)(uintptr_t)whole;
 }
@@ -659,7 +542,7 @@ static void a_plan_that_is_none_is_an_error_of_prepare(void **state)
 static _Noreturn void be_a_keeper(struct side *side, int tell, bool observes)
 {
 	struct boundary_event event;
-	come_to(side, WORKER_LAUNCHED);
+	side_come_to(side, WORKER_LAUNCHED);
 	(void)!write(tell, &side->worker->pid, sizeof(side->worker->pid));
 	if (observes)
 		side->boundary->ops->observe(side->boundary, INT64_MAX, &event, NULL);
@@ -719,6 +602,21 @@ static void also_when_it_was_stopped(void **state)
 	keeper_dies(side, true, true);
 }
 
+/* An order that is still in the channel when the keeper dies is not begun: another may have cleaned up by then. */
+static void nothing_is_begun_for_a_dead_keeper(void **state)
+{
+	struct side *side = *state;
+	struct err err = ERR_INIT;
+	int status;
+	side_come_to(side, WORKER_ENROLLED);
+	kill(side->worker->pid, SIGSTOP);
+	assert_int_equal(waitpid(side->worker->pid, &status, WUNTRACED), side->worker->pid);
+	assert_int_equal(worker_ask(side->worker, &(struct request){.kind = REQUEST_LAUNCH, .lease_ends_at_ns = INT64_MAX}, NULL, &err), 0);
+	shutdown(side->worker->channel.fd, SHUT_RDWR);
+	kill(side->worker->pid, SIGCONT);
+	ended_by(side, "open prepare create enroll kill cleanup free ");
+}
+
 static int make_recording(void *context, const char *profile, int wake_fd, struct boundary_provider **ret, struct err *err)
 {
 	static const struct recording_event events[] = {
@@ -752,7 +650,7 @@ static void the_recording_boundary_lives_in_a_worker_as_it_does_here(void **stat
 	struct err err = ERR_INIT;
 	assert_int_equal(worker_spawn("recording", &factory, &side->worker, &err), 0);
 	for (int phase = WORKER_OPENED; phase <= WORKER_LAUNCHED; phase++)
-		assert_int_equal(step(side, (enum worker_phase)phase, &err), 0);
+		assert_int_equal(side_step(side, (enum worker_phase)phase, &err), 0);
 	const struct boundary_ops *ops = side->boundary->ops;
 	assert_int_equal(ops->observe(side->boundary, INT64_MAX, &event, &err), 0);
 	assert_true(event.kind == BOUNDARY_MAIN_EXITED && event.how == BOUNDARY_EXITED && event.status == 3);
@@ -776,7 +674,7 @@ static void a_profile_with_too_long_a_name_is_none(void **unused)
 	worker_free(NULL);
 }
 
-#define WORKER_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define WORKER_TEST(name) cmocka_unit_test_setup_teardown(name, side_setup, side_teardown)
 
 int main(void)
 {
@@ -805,6 +703,7 @@ int main(void)
 		WORKER_TEST(a_worker_whose_keeper_dies_kills_its_unit_and_exits),
 		WORKER_TEST(also_while_it_observes),
 		WORKER_TEST(also_when_it_was_stopped),
+		WORKER_TEST(nothing_is_begun_for_a_dead_keeper),
 		WORKER_TEST(the_recording_boundary_lives_in_a_worker_as_it_does_here),
 		cmocka_unit_test(a_profile_with_too_long_a_name_is_none),
 	};
