@@ -287,7 +287,8 @@ int worker_answer(struct worker *worker, enum request_kind kind, struct reply *r
 	if (result < 0)
 		return lose(worker, err, receiving.text);
 	bool succeeded = ret->error.code == 0;
-	worker->phase = protocol_next(worker->phase, kind, succeeded, kind == REQUEST_OBSERVE && succeeded ? &ret->event : NULL);
+	if (protocol_begun(ret))
+		worker->phase = protocol_next(worker->phase, kind, succeeded, kind == REQUEST_OBSERVE && succeeded ? &ret->event : NULL);
 	worker->under_way = worker->goes_on ? protocol_then(ret) : REQUEST_COUNT;
 	return 0;
 }

@@ -72,6 +72,11 @@ bool protocol_begins(enum request_kind kind)
 	return rules[kind].begins;
 }
 
+bool protocol_begun(const struct reply *reply)
+{
+	return !rules[reply->kind].begins || reply->error.code != ERR_FENCED;
+}
+
 enum worker_phase protocol_next(enum worker_phase phase, enum request_kind kind, bool succeeded, const struct boundary_event *event)
 {
 	if (event && (event->kind == BOUNDARY_MAIN_EXITED || event->kind == BOUNDARY_LOST))

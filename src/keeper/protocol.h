@@ -80,6 +80,9 @@ size_t protocol_fds(enum request_kind kind);
 /* Does it make or start something? That needs a lease, and a keeper that lives. */
 bool protocol_begins(enum request_kind kind);
 
+/* Was it begun? What came too late for its lease (ERR_FENCED) was not: the phase is what it was, and it may be asked for again. */
+bool protocol_begun(const struct reply *reply);
+
 /* The phase behind a request that was allowed. event: what an observe that succeeded reported, else NULL. */
 enum worker_phase protocol_next(enum worker_phase phase, enum request_kind kind, bool succeeded, const struct boundary_event *event);
 

@@ -114,6 +114,11 @@ static int remote_prepare(struct boundary *b, const struct boundary_spec *spec, 
 static int remote_create_suspended(struct boundary *b, struct evidence_list *evidence, struct err *err)
 {
 	const struct request request = {.kind = REQUEST_CREATE, .lease_ends_at_ns = ((struct remote *)b)->lease_ends_at_ns};
+	struct err late = ERR_INIT;
+	int result = call_step(b, &request, NULL, WORKER_ANSWER_MS, evidence, &late);
+	if (result != ERR_FENCED)
+		return result < 0 ? err_set(err, result, "%s", late.text) : 0;
+	/* It would have gone on to this by itself, but to prepare took longer than the lease it knows of; ours has been renewed since. */
 	return call_step(b, &request, NULL, WORKER_ANSWER_MS, evidence, err);
 }
 

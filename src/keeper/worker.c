@@ -215,8 +215,9 @@ static int do_step(struct server *server, const struct request *request, struct 
 	*reply = (struct reply){.kind = request->kind};
 	bool succeeded = perform(server, request, message, reply, &reply->error) == 0;
 	reply->at_ns = clock_mono_ns();
-	server->phase = protocol_next(server->phase, request->kind, succeeded,
-	                              request->kind == REQUEST_OBSERVE && succeeded ? &reply->event : NULL);
+	if (protocol_begun(reply))
+		server->phase = protocol_next(server->phase, request->kind, succeeded,
+		                              request->kind == REQUEST_OBSERVE && succeeded ? &reply->event : NULL);
 	return protocol_replies(request->kind) ? send_reply(server, reply) : 0;
 }
 

@@ -55,6 +55,9 @@ static int fake_prepare(struct boundary *b, const struct boundary_spec *spec, st
 	struct fake_boundary *fake = (struct fake_boundary *)b;
 	fake->standard_output = spec->standard_output;
 	evidence_add(evidence, "limit.memory", EVIDENCE_OBSERVED, err, "%lld", (long long)spec->plan->limits.memory_bytes);
+	int64_t left_ns;
+	while ((left_ns = ((struct fake_boundary *)b)->fake->prepares_until_ns - clock_boot_ns()) > 0)
+		poll(NULL, 0, (int)(left_ns / NS_PER_MS) + 1);
 	return called(b, "prepare", err);
 }
 

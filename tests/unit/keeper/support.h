@@ -19,6 +19,7 @@ struct fake {
 	int recover_failures;   /* so many calls of recover fail first */
 	struct boundary_identity found[4]; /* what enumerate finds */
 	size_t found_count;
+	int64_t prepares_until_ns; /* CLOCK_BOOTTIME: a long prepare */
 	bool observe_blocks;    /* until wake_fd is readable, or it is interrupted; else main exits with 7 at once */
 	bool keeps_deadline;    /* it blocks until that at most */
 	bool ignores_wake;      /* observe blocks for good */

@@ -27,7 +27,7 @@
 #include "capture/capture.h"
 #include "side.h"
 
-enum { NOT_LONG_MS = 50 };
+enum { NOT_LONG_MS = 50, LEASE_MS = 1000 /* enough to begin in */ };
 
 static void the_whole_way(void **state)
 {
@@ -192,6 +192,24 @@ static void nothing_is_begun_when_the_lease_is_over(void **state)
 		assert_int_equal(side->boundary->ops->verify_empty(side->boundary, &err), 0);
 		side_end(side);
 		assert_string_equal(side->fake->log, logs[i]);
+	}
+}
+
+/* The worker does not know yet that the lease was renewed: it begins nothing unasked, and is asked. */
+static void a_prepare_that_outlasts_its_lease_is_gone_on_from_under_the_next(void **state)
+{
+	struct side *side = *state;
+	for (int renewed = 0; renewed < 2; renewed++) {
+		struct err err = ERR_INIT;
+		side_come_to(side, WORKER_OPENED);
+		side->fake->prepares_until_ns = clock_boot_ns() + LEASE_MS * NS_PER_MS;
+		side->boundary->ops->lease(side->boundary, side->fake->prepares_until_ns);
+		assert_int_equal(side_step(side, WORKER_PREPARED, &err), 0);
+		if (renewed)
+			side->boundary->ops->lease(side->boundary, INT64_MAX);
+		assert_int_equal(side_step(side, WORKER_SUSPENDED, &err), renewed ? 0 : ERR_FENCED);
+		side_end(side);
+		assert_string_equal(side->fake->log, renewed ? "open prepare create free " : "open prepare free ");
 	}
 }
 
@@ -685,6 +703,7 @@ int main(void)
 		WORKER_TEST(what_the_factory_cannot_make_is_told_at_the_opening),
 		WORKER_TEST(a_step_that_fails_leads_to_no_launch),
 		WORKER_TEST(nothing_is_begun_when_the_lease_is_over),
+		WORKER_TEST(a_prepare_that_outlasts_its_lease_is_gone_on_from_under_the_next),
 		WORKER_TEST(a_worker_goes_on_by_itself_as_far_as_nothing_is_decided),
 		WORKER_TEST(what_it_does_unasked_ends_before_something_else_is_done),
 		WORKER_TEST(a_step_that_fails_is_the_last_of_those_done_unasked),
