@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import time
 
-from support import delegated, harness, scratch
+from support import delegated, harness, proc, scratch
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.path.abspath(os.environ.get("CAISSON_BIN", os.path.join(TOP, "build", "caisson")))
@@ -204,7 +204,10 @@ class Caisson:
         if not os.path.exists(self.database()):
             return []
         # Not mode=ro: a reader must be able to take up the WAL of a process that was killed.
-        with contextlib.closing(sqlite3.connect(f"file:{self.database()}?mode=rw", uri=True, timeout=10)) as connection:
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(proc.files_of(self.user.uid if self.user else 0))
+            connection = sqlite3.connect(f"file:{self.database()}?mode=rw", uri=True, timeout=10)
+            opened.callback(connection.close)
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA query_only = 1")
             try:

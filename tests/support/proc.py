@@ -1,5 +1,6 @@
 """proc.py - what the kernel says about processes and cgroups of this host, read from /proc."""
 
+import contextlib
 import ctypes
 import os
 import re
@@ -15,6 +16,18 @@ def become_subreaper():
     """Orphans of what we start come to us and not to the host's pid 1, so that none can hide."""
     if _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
+@contextlib.contextmanager
+def files_of(uid):
+    """Files that this thread opens or makes meanwhile are those of this user: what root made in his ledger, for a moment, he could not open."""
+    _libc.setfsgid(uid)
+    _libc.setfsuid(uid)
+    try:
+        yield
+    finally:
+        _libc.setfsuid(0)
+        _libc.setfsgid(0)
 
 
 def reap_orphans():

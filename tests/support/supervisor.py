@@ -38,6 +38,9 @@ class Supervisor:
         """Waits until `count` processes of this name are in the boundary; returns their pids on the host."""
         def found():
             pids = [p.pid for p in self.members() if p.name == name]
+            if len(pids) < count and self.popen.poll() is not None:
+                said = self.popen.stderr.read() if self.popen.stderr else b""
+                raise AssertionError(f"it ended with {self.popen.returncode} before there were {count} processes {name}: {said[-400:]!r}")
             return pids if len(pids) >= count else None
         return harness.wait_until(found, seconds, f"{count} processes {name} in the boundary")
 
