@@ -80,7 +80,9 @@ class Killer(threading.Thread):
             self.server.start()
             self.kills["keeper"] += 1
             return
-        workers = [pid for pid in proc.descendants(self.server.popen.pid) if proc.Process(pid).name == "caisson-worker"]
+        # Not by name alone: until it has executed its program, a newborn guest init is called as its worker is.
+        nurseries = [pid for pid in proc.children(self.server.popen.pid) if proc.Process(pid).name == "caisson-nursery"]
+        workers = [pid for nursery in nurseries for pid in proc.children(nursery) if proc.Process(pid).name == "caisson-worker"]
         if workers:
             try:
                 os.kill(self.choice.choice(workers), signal.SIGKILL)
