@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/log.h"
 #include "cli/places.h"
 #include "cli/settings.h"
 #include "cli/signals.h"
@@ -28,7 +29,6 @@
 #include "print/output.h"
 
 enum {
-	LOG_LINE_MAX = 16 * 1024,
 	FRONT_ID = 65534,        /* nobody, nogroup */
 };
 
@@ -66,20 +66,6 @@ static void serve_done(struct serve *serve)
 	buf_done(&serve->socket_path);
 	buf_done(&serve->front_path);
 	pthread_mutex_destroy(&serve->api_lock);
-}
-
-/* One line, one event, as JSON on standard error: what an operator's collector reads. */
-static void log_event(void *context, const char *event, json_t *details)
-{
-	JSON_AUTO json_t *line = details ? details : json_object();
-	BUF_AUTO struct buf text = BUF_INIT(LOG_LINE_MAX);
-	char at[CLOCK_TEXT_SIZE];
-
-	(void)context;
-	json_object_set_new(line, "at", json_string(clock_format(clock_wall_ms(), at)));
-	json_object_set_new(line, "event", json_string(event));
-	if (json_canonical(line, &text, NULL) == 0 && buf_puts(&text, "\n", NULL) == 0)
-		(void)!write(STDERR_FILENO, text.data, text.len);
 }
 
 static void changed(void *context, const char *run_id)

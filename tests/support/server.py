@@ -39,8 +39,9 @@ class Answer:
 class Server:
     """`caisson serve` on a ledger. A context manager: leaving it stops the keeper and waits for its end."""
 
-    def __init__(self, caisson, *options, env=None, workers=2, under=()):
+    def __init__(self, caisson, *options, env=None, workers=2, under=(), collected=True):
         self.caisson, self.options, self.env, self.workers_wanted, self.under = caisson, options, env, workers, list(under)
+        self.collected = collected  # else its events are left in the pipe from the first one on
         self.socket = os.path.join(scratch.directory("socket"), "s")
         self.log, self.popen = [], None
         self.start()
@@ -63,6 +64,8 @@ class Server:
                 self.log.append({"event": "text", "line": line.decode(errors="replace")})
             if self.log[-1].get("event") == "serving":
                 self.serving.set()
+                if not self.collected:
+                    return
         popen.stderr.close()
         self.serving.set() # it ended: nobody need wait
 

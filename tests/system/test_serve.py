@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """test_serve.py - the keeper of many runs: its queue, its workers, its end, and what it does when any of them dies."""
 
+import fcntl
 import json
 import os
 import re
@@ -155,6 +156,25 @@ def _():
         equal([event["needs_restart"] for event in server.events("reloaded")], [True])
         for run in (first, second):
             server.request("POST", f"/v1/runs/{run}/cancel", {})
+
+
+@suite.case("a collector that does not read stops nothing, and is told how many lines it missed")
+def _():
+    caisson = Caisson()
+    with Server(caisson, workers=1, collected=False) as server:
+        fcntl.fcntl(server.popen.stderr, fcntl.F_SETPIPE_SZ, 4096)
+        os.set_blocking(server.popen.stderr.fileno(), False)
+        for _ in range(200):  # one at a time: signals that wait are one
+            server.popen.send_signal(signal.SIGHUP)
+            wait_until(lambda: "SigPnd:\t0000000000000000" in proc.read(f"/proc/{server.popen.pid}/status") and
+                       "ShdPnd:\t0000000000000000" in proc.read(f"/proc/{server.popen.pid}/status"), 5, "the signal is taken")
+        equal(verdict_word(server.wait(server.submit("true")), 0), "OK")
+        while server.popen.stderr.read():
+            pass
+        server.popen.send_signal(signal.SIGTERM)
+        equal(server.popen.wait(60), 0)
+        first_line = json.loads(server.popen.stderr.read().splitlines()[0])
+        holds(first_line.get("dropped", 0) > 0, first_line)
 
 
 @suite.case("SIGTERM lets what runs end, and what waits is the next keeper's")
