@@ -119,10 +119,9 @@ void attempt_records_done(struct attempt_records *records)
 	records->count = 0;
 }
 
-int attempt_refuse(const struct attempt *attempt, const char *reason, const char *detail, struct runner_result *ret, struct err *err)
+static struct runner_refusal refusal_of(const struct attempt *attempt)
 {
-	const struct admission_finding *first = &attempt->decision.findings[0];
-	const struct runner_refusal refusal = {
+	return (struct runner_refusal){
 		.ledger = attempt->keeper->ledger,
 		.key = attempt->keeper->key,
 		.plan = attempt->plan,
@@ -131,10 +130,22 @@ int attempt_refuse(const struct attempt *attempt, const char *reason, const char
 		.policy = admission_policy_default()->digest,
 		.admission = attempt->decision.digest,
 		.principal = attempt->principal,
-		.reason = reason ? reason : admission_reason_name(first->reason),
-		.detail = reason ? detail : first->detail,
 	};
+}
+
+int attempt_refuse(const struct attempt *attempt, const char *reason, const char *detail, struct runner_result *ret, struct err *err)
+{
+	const struct admission_finding *first = &attempt->decision.findings[0];
+	struct runner_refusal refusal = refusal_of(attempt);
+	refusal.reason = reason ? reason : admission_reason_name(first->reason);
+	refusal.detail = reason ? detail : first->detail;
 	return runner_refuse(&refusal, ret, err);
+}
+
+int attempt_cancel(const struct attempt *attempt, struct runner_result *ret, struct err *err)
+{
+	const struct runner_refusal refusal = refusal_of(attempt);
+	return runner_cancel(&refusal, ret, err);
 }
 
 int attempt_recover(const struct attempt *attempt, const struct provider_factory *factory, struct runner_result *ret, struct err *err)

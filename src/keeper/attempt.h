@@ -43,6 +43,9 @@ void attempt_records_done(struct attempt_records *records);
 /* Seals it as refused, once it is in the ledger: reason and detail, or those of the decision when reason is NULL. */
 int attempt_refuse(const struct attempt *attempt, const char *reason, const char *detail, struct runner_result *ret, struct err *err);
 
+/* Seals it as cancelled, once it is in the ledger and before it is driven. */
+int attempt_cancel(const struct attempt *attempt, struct runner_result *ret, struct err *err);
+
 /* Its worker is dead, and with it all it knew. This process goes by the identity, as any recovery would, with its own lease. */
 int attempt_recover(const struct attempt *attempt, const struct provider_factory *factory, struct runner_result *ret, struct err *err);
 

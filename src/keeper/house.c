@@ -71,18 +71,7 @@ static enum queue_choice any(void *context, const struct queue_entry *entry)
 
 static int end_cancelled(struct server *server, struct passage *passage, struct err *err)
 {
-	const struct attempt *attempt = &passage->attempt;
-	const struct runner_refusal ending = {
-		.ledger = attempt->keeper->ledger,
-		.key = attempt->keeper->key,
-		.plan = attempt->plan,
-		.attempt = attempt->row,
-		.manifest = attempt->manifest->digest,
-		.policy = admission_policy_default()->digest,
-		.admission = attempt->decision.digest,
-		.principal = attempt->principal,
-	};
-	int result = runner_cancel(&ending, &passage->result, err);
+	int result = attempt_cancel(&passage->attempt, &passage->result, err);
 	if (result == 0)
 		server_count_sealed(server, passage);
 	server_tell_changed(server, passage->entry.run_id);
@@ -103,10 +92,10 @@ static void seal_cancelled(struct server *server)
 		server_unlock(server);
 		if (!found)
 			return;
-		const struct readiness none = {.at_ns = clock_boot_ns(), .ready = true};
+		const struct readiness not_needed = {.at_ns = clock_boot_ns(), .ready = true}; /* nothing is started */
 		int result = passage_load(server, &entry, &passage, &why);
 		if (result == 0)
-			result = attempt_admit(&passage->attempt, &none, &why);
+			result = attempt_admit(&passage->attempt, &not_needed, &why);
 		if (result == 0)
 			result = passage_claim(server, passage, &why);
 		if (result == 0)

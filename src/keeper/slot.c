@@ -304,22 +304,25 @@ static void settle_unsealed(struct slot *slot, int result, const struct err *why
 	}
 }
 
-/* Verified empty, and so as good as a verification of the worker. A boundary that misbehaved ends its worker's time all the same. */
+/* Enrolled, launched and verified empty is as good as a verification of the worker. A step that failed before the launch may be the worker's
+ * doing or the plan's: a verification tells. A boundary that misbehaved ends its worker's time. */
 static void settle_sealed(struct slot *slot)
 {
 	struct server *server = slot->server;
-	bool trusted = !slot->worker->lost && slot->passage->result.verdict.kind != VERDICT_BOUNDARY_ERROR;
+	const struct runner_times times = slot->passage->result.times;
+	enum verdict_kind verdict = slot->passage->result.verdict.kind;
+	bool lost = slot->worker->lost || verdict == VERDICT_BOUNDARY_ERROR;
 	release_boundary(slot);
 	server_count_sealed(server, slot->passage);
-	if (!trusted) {
+	if (lost)
 		drop_worker(slot);
+	if (lost || verdict == VERDICT_NOT_LAUNCHED) {
 		begin_anew(slot);
 		return;
 	}
-	bool drove = slot->passage->result.verdict.kind != VERDICT_REFUSED && slot->passage->result.verdict.kind != VERDICT_NOT_LAUNCHED;
 	finish_passage(slot);
 	server_lock(server);
-	if (drove)
+	if (times.launched_ns && times.empty_ns)
 		slot->verified_at_ns = clock_boot_ns();
 	server_unlock(server);
 	enter(slot, STATS_AVAILABLE, "");
