@@ -268,7 +268,11 @@ void verdict_decide(const struct life *life, const struct verdict_totals *totals
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i](&facts, ret))
-			return;
+			break;
+	if (ret->kind == VERDICT_INTERRUPTED) { /* what was heard of the end is not the end: an OOM kill may hide behind it */
+		ret->exit_code = -1;
+		ret->signal = 0;
+	}
 }
 
 static int failed_status(const struct verdict *verdict)

@@ -35,7 +35,7 @@ struct verdict {
 	enum verdict_kind kind;
 	char reason[LIFE_REASON_MAX]; /* "exit_code", "wall_limit", a signal's name, a step's reason, …; "" for succeeded */
 	char detail[LIFE_DETAIL_MAX]; /* for people, with the figure: "ran 1000 ms of 1000 ms" */
-	int exit_code;                /* -1: none. How main ended, whatever the verdict */
+	int exit_code;                /* -1: none. How main ended, whatever the verdict but `interrupted`, whose end is unknown */
 	int signal;                   /* 0: none; never both. Also one that Caisson sent */
 	int exec_errno;               /* exec_failed: errno of execve; else 0 */
 };

@@ -233,6 +233,25 @@ static void each_line_decides_alone(void **state)
 		assert_true(covered[line]);
 }
 
+static void what_was_heard_of_an_interrupted_run_is_not_its_end(void **state)
+{
+	(void)state;
+	static void (*const heard[])(struct scene *scene) = {exit_with_three, die_of_segv};
+
+	for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++) {
+		struct scene scene;
+		struct verdict verdict;
+
+		a_good_run(&scene);
+		heard[i](&scene);
+		make_interrupted(&scene);
+		decide(&scene, &verdict);
+		assert_int_equal(verdict.kind, VERDICT_INTERRUPTED);
+		assert_int_equal(verdict.exit_code, -1);
+		assert_int_equal(verdict.signal, 0);
+	}
+}
+
 static void of_any_two_lines_the_earlier_decides(void **state)
 {
 	(void)state;
@@ -511,6 +530,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_spoiled_is_succeeded),
 		cmocka_unit_test(each_line_decides_alone),
+		cmocka_unit_test(what_was_heard_of_an_interrupted_run_is_not_its_end),
 		cmocka_unit_test(of_any_two_lines_the_earlier_decides),
 		cmocka_unit_test(everything_at_once_is_refused),
 		cmocka_unit_test(totals_are_judged_cpu_then_wall_then_output),
