@@ -24,6 +24,7 @@
 
 #include "artifact/collect.h"
 #include "base/fd.h"
+#include "remove_tree.h"
 
 enum {
 	HANG_S = 120, /* whatever takes longer hangs */
@@ -69,18 +70,12 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct place *place = *state;
-	int status = -1;
 	alarm(0);
 	artifact_list_done(&place->list);
 	store_free(place->store);
 	close(place->out);
 	close(place->top);
-	pid_t child = fork();
-	if (child == 0) {
-		execlp("rm", "rm", "-rf", "--", place->path, (char *)NULL);
-		_exit(127);
-	}
-	waitpid(child, &status, 0);
+	int status = remove_tree(place->path);
 	free(place);
 	return status;
 }

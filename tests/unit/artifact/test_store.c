@@ -20,23 +20,13 @@
 
 #include "artifact/store.h"
 #include "base/fd.h"
+#include "remove_tree.h"
 
 struct place {
 	char path[64];
 	int dir;
 	struct store *store;
 };
-
-static int remove_tree(const char *path)
-{
-	pid_t child = fork();
-	if (child == 0) {
-		execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
-		_exit(127);
-	}
-	int status;
-	return waitpid(child, &status, 0) == child && status == 0 ? 0 : -1;
-}
 
 static int setup(void **state)
 {

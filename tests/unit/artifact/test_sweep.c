@@ -17,6 +17,7 @@
 
 #include "artifact/store.h"
 #include "base/fd.h"
+#include "remove_tree.h"
 
 enum { SHORT_MS = 50, LONG_MS = 20 * 1000 };
 
@@ -42,16 +43,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct place *place = *state;
-	int status = -1;
 	store_free(place->store);
 	store_free(place->other);
 	close(place->dir);
-	pid_t child = fork();
-	if (child == 0) {
-		execlp("rm", "rm", "-rf", "--", place->path, (char *)NULL);
-		_exit(127);
-	}
-	waitpid(child, &status, 0);
+	int status = remove_tree(place->path);
 	free(place);
 	return status;
 }

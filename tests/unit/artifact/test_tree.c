@@ -20,6 +20,7 @@
 #include "artifact/store_internal.h"
 #include "artifact/tree.h"
 #include "base/fd.h"
+#include "remove_tree.h"
 
 enum { MANY = 10 * 1000, A_MIB = 1024 * 1024, WAIT_NS = 500 * 1000, WAITS_MAX = 20 * 1000 };
 
@@ -50,16 +51,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct place *place = *state;
-	int status = -1;
 	store_free(place->store);
 	close(place->source);
 	close(place->dir);
-	pid_t child = fork();
-	if (child == 0) {
-		execlp("rm", "rm", "-rf", "--", place->path, (char *)NULL);
-		_exit(127);
-	}
-	waitpid(child, &status, 0);
+	int status = remove_tree(place->path);
 	free(place);
 	return status;
 }

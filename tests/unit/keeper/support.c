@@ -19,6 +19,7 @@
 #include "capture/capture.h"
 #include "evidence/record.h"
 #include "ledger/sqlite/sqlite_ledger.h"
+#include "remove_tree.h"
 
 enum { AWAIT_MS = 20 * 1000 };
 
@@ -300,12 +301,7 @@ struct keeper *keeper_at(const char *path)
 
 void ledger_place_remove(const char *path)
 {
-	pid_t child = fork();
-	if (child == 0) {
-		execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
-		_exit(127);
-	}
-	waitpid(child, NULL, 0);
+	(void)remove_tree(path);
 }
 
 int await_end(int pidfd)
