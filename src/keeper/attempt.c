@@ -148,6 +148,25 @@ int attempt_cancel(const struct attempt *attempt, struct runner_result *ret, str
 	return runner_cancel(&refusal, ret, err);
 }
 
+struct runner_request attempt_request(const struct attempt *attempt, struct store *store, struct boundary *boundary,
+                                      struct capture *const captures[static 2])
+{
+	return (struct runner_request){
+		.ledger = attempt->keeper->ledger,
+		.key = attempt->keeper->key,
+		.store = store,
+		.boundary = boundary,
+		.plan = attempt->plan,
+		.attempt = attempt->row,
+		.principal = attempt->principal,
+		.admission = attempt->decision.digest,
+		.admitted_at_ms = attempt->admitted_at_ms,
+		.leased_at_ns = attempt->leased_at_ns,
+		.standard_output = captures[0],
+		.standard_error = captures[1],
+	};
+}
+
 int attempt_recover(const struct attempt *attempt, const struct provider_factory *factory, struct runner_result *ret, struct err *err)
 {
 	struct boundary_provider *provider = NULL;

@@ -46,6 +46,10 @@ int attempt_refuse(const struct attempt *attempt, const char *reason, const char
 /* Seals it as cancelled, once it is in the ledger and before it is driven. */
 int attempt_cancel(const struct attempt *attempt, struct runner_result *ret, struct err *err);
 
+/* What the runner needs of it, but for the callbacks. Everything is borrowed. */
+struct runner_request attempt_request(const struct attempt *attempt, struct store *store, struct boundary *boundary,
+                                      struct capture *const captures[static 2]);
+
 /* Its worker is dead, and with it all it knew. This process goes by the identity, as any recovery would, with its own lease. */
 int attempt_recover(const struct attempt *attempt, const struct provider_factory *factory, struct runner_result *ret, struct err *err);
 

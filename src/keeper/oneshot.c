@@ -126,25 +126,13 @@ static void clean_up(struct once *once, int why)
 
 static int drive(struct once *once, struct err *err)
 {
-	const struct runner_request request = {
-		.ledger = once->keeper->ledger,
-		.key = once->keeper->key,
-		.store = once->keeper->store,
-		.boundary = once->boundary,
-		.plan = once->given->plan,
-		.attempt = once->attempt.row,
-		.principal = once->keeper->principal,
-		.admission = once->attempt.decision.digest,
-		.admitted_at_ms = once->attempt.admitted_at_ms,
-		.leased_at_ns = once->attempt.leased_at_ns,
-		.standard_output = once->result->standard_output,
-		.standard_error = once->result->standard_error,
-		.stop_requested = stop_requested,
-		.launched = launched,
-		.lasts = lasts,
-		.released = dismiss,
-		.context = once,
-	};
+	struct capture *const captures[] = {once->result->standard_output, once->result->standard_error};
+	struct runner_request request = attempt_request(&once->attempt, once->keeper->store, once->boundary, captures);
+	request.stop_requested = stop_requested;
+	request.launched = launched;
+	request.lasts = lasts;
+	request.released = dismiss;
+	request.context = once;
 	int result = runner_drive(&request, &once->result->run, err);
 	if (result < 0)
 		clean_up(once, result);

@@ -178,24 +178,10 @@ static void clean_up(struct passage *passage, int why)
 static int drive_claimed(struct slot *slot, struct err *err)
 {
 	struct passage *passage = slot->passage;
-	const struct keeper *keeper = slot->server->options.keeper;
-	const struct runner_request request = {
-		.ledger = keeper->ledger,
-		.key = keeper->key,
-		.store = slot->store,
-		.boundary = passage->boundary,
-		.plan = passage->plan,
-		.attempt = passage->attempt.row,
-		.principal = passage->attempt.principal,
-		.admission = passage->attempt.decision.digest,
-		.admitted_at_ms = passage->attempt.admitted_at_ms,
-		.leased_at_ns = passage->attempt.leased_at_ns,
-		.standard_output = passage->captures[0],
-		.standard_error = passage->captures[1],
-		.stop_requested = stop_requested,
-		.launched = launched,
-		.context = slot,
-	};
+	struct runner_request request = attempt_request(&passage->attempt, slot->store, passage->boundary, passage->captures);
+	request.stop_requested = stop_requested;
+	request.launched = launched;
+	request.context = slot;
 	show(slot, true);
 	int result = runner_drive(&request, &passage->result, err);
 	show(slot, false);
