@@ -329,6 +329,29 @@ def _():
     nothing_is_left(caisson, watch)
 
 
+@suite.case("with one of two workers in quarantine the other has all the runs, and the slot stays shut until it is recovered")
+def _():
+    caisson = Caisson(FAULT_BIN)
+    watch = Watch(caisson)
+    with Server(caisson, workers=2, env={"CAISSON_FAULT": "run.cleaning@1:eio"}) as server:
+        lost = server.submit("true")
+
+        def shut():
+            return [worker["slot"] for worker in server.worker_states() if worker["state"] == "quarantined"]
+        wait_until(shut, 20, "a slot is quarantined")
+        slot, = shut()
+        for run in [server.submit("true") for _ in range(6)]:
+            equal(verdict_word(server.wait(run), 0), "OK")
+        equal(shut(), [slot])
+        equal(server.request("GET", "/v1/readiness").status, 200)
+        holds(server.run_state(lost).get("provisional_result"), "what the run came to is shown before it is sealed")
+        done = caisson.call("recover", str(slot), "--socket", server.socket)
+        equal(done.status, 0, done)
+        equal(verdict_word(server.wait(lost), 0), "SBX_ERR")
+        wait_until(lambda: all(worker["state"] == "available" for worker in server.worker_states()), 20, "both are available")
+    nothing_is_left(caisson, watch)
+
+
 if __name__ == "__main__":
     proc.become_subreaper()
     sys.exit(suite.main())
