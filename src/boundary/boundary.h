@@ -167,6 +167,11 @@ struct boundary_ops {
 struct boundary {
 	const struct boundary_ops *ops;
 	int64_t done_ns; /* when the step that returned last was done, CLOCK_MONOTONIC; 0: when it returned */
+
+	/* Set by who drives it; may be NULL. Called about every half second, in the same thread, by a slot that waits for somebody else: so a
+	 * lease is kept also while gigabytes are hashed. Not by observe, which has a deadline. */
+	void (*meanwhile)(void *context);
+	void *meanwhile_context;
 };
 
 enum { PROBE_REMEDY_MAX = 1024 };

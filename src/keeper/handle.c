@@ -244,6 +244,12 @@ int worker_ask(struct worker *worker, const struct request *request, const struc
 	return result < 0 ? lose(worker, err, sending.text) : 0;
 }
 
+bool worker_has_news(const struct worker *worker, int timeout_ms)
+{
+	struct pollfd waiting[] = {{.fd = worker->channel.fd, .events = POLLIN}, {.fd = worker->pidfd, .events = POLLIN}};
+	return poll(waiting, sizeof(waiting) / sizeof(waiting[0]), timeout_ms) > 0;
+}
+
 int worker_await(struct worker *worker, bool interruptible, int64_t deadline_ns, enum worker_news *ret, struct err *err)
 {
 	enum { MESSAGE, DEATH, INTERRUPT };

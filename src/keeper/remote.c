@@ -15,6 +15,7 @@
 enum {
 	PREPARE_MS = 120 * 1000, /* inputs of some gigabytes are hashed */
 	COLLECT_MS = 120 * 1000, /* outputs of some gigabytes are copied and synced */
+	LOOK_MS = 500,           /* so often who drives may see to other things */
 	SLACK_MS = 10 * 1000,    /* beyond what the plan allows, before a worker counts as stuck */
 };
 
@@ -41,18 +42,29 @@ static void use_the_wait(struct worker *worker)
 	worker->idle(worker->idle_context);
 }
 
+/* Until there is something to read, or it is too late. */
+static void wait_long(struct remote *remote, int64_t deadline_ns)
+{
+	const struct boundary *base = &remote->base;
+	while (base->meanwhile && !worker_has_news(remote->worker, LOOK_MS) && clock_mono_ns() < deadline_ns)
+		base->meanwhile(base->meanwhile_context);
+}
+
 /* One round trip: 0, the transport's error, or the worker's. ret->kind stays REQUEST_COUNT when no answer came. */
 static int call(struct remote *remote, const struct request *request, const struct channel_message *extra, int64_t timeout_ms,
                 struct reply *ret, struct err *err)
 {
 	enum worker_news news;
+	const int64_t deadline_ns = deadline_in(timeout_ms);
 	ret->kind = REQUEST_COUNT;
 	remote->base.done_ns = 0;
 	int result = worker_ask(remote->worker, request, extra, err);
 	if (result == 0 && request->kind == REQUEST_PREPARE)
 		use_the_wait(remote->worker);
-	if (result == 0)
-		result = worker_await(remote->worker, false, deadline_in(timeout_ms), &news, err);
+	if (result == 0) {
+		wait_long(remote, deadline_ns);
+		result = worker_await(remote->worker, false, deadline_ns, &news, err);
+	}
 	if (result == 0)
 		result = worker_answer(remote->worker, request->kind, ret, err);
 	if (result < 0)

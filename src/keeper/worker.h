@@ -51,6 +51,9 @@ int worker_adopt(const char *profile, int channel, int pidfd, struct worker **re
  * allow it; ERR_LOST. */
 int worker_ask(struct worker *worker, const struct request *request, const struct channel_message *extra, struct err *err);
 
+/* Waits at most so long until there is something to await: an answer, or its death. */
+bool worker_has_news(const struct worker *worker, int timeout_ms);
+
 /* What worker_await saw. */
 enum worker_news { WORKER_ANSWERED, WORKER_INTERRUPTED };
 

@@ -93,6 +93,9 @@ enum drive_came drive_observe(struct drive *drive, struct life_event *ret, struc
 enum drive_came drive_hear(struct drive *drive, struct life_event *ret, struct err *err);
 /* Before a step that may take its time: the lease is renewed if a third of its time is over. CAME_FAILURE: it is lost. */
 enum drive_came drive_keep_lease(struct drive *drive, struct err *err);
+/* Begins and ends its use. The lease is kept also while the boundary waits. */
+void drive_enter_boundary(struct drive *drive, struct boundary *boundary);
+void drive_leave_boundary(struct drive *drive);
 /* Tells the boundary until when it may begin something. */
 void drive_tell_lease(const struct drive *drive);
 /* Also one that another process recorded. */

@@ -60,6 +60,7 @@ static enum drive_came renew(struct drive *drive, struct err *err)
 	drive->renew_at_ns = now_ns + ttl_ns / LEASE_SHARE;
 	if (rc == 0 || (rc != ERR_FENCED && now_ns < drive->lease_ends_at_ns))
 		return CAME_NOTHING;
+	drive->renew_at_ns = now_ns; /* whoever asks next is told the same */
 	err_set(err, rc, "renew the lease of %s: %s", attempt->attempt_id, failure.text);
 	return CAME_FAILURE;
 }
@@ -70,6 +71,26 @@ enum drive_came drive_keep_lease(struct drive *drive, struct err *err)
 	int64_t share_ns = drive->attempt.ttl_ms * NS_PER_MS / LEASE_SHARE;
 	bool due = drive_now(drive) >= drive->renew_at_ns || clock_boot_ns() - drive->leased_at_ns >= share_ns;
 	return due ? renew(drive, err) : CAME_NOTHING;
+}
+
+/* A lease that is lost meanwhile is found lost before the next step. */
+static void meanwhile(void *context)
+{
+	(void)drive_keep_lease(context, NULL);
+}
+
+void drive_enter_boundary(struct drive *drive, struct boundary *boundary)
+{
+	drive->boundary = boundary;
+	boundary->meanwhile = meanwhile;
+	boundary->meanwhile_context = drive;
+}
+
+void drive_leave_boundary(struct drive *drive)
+{
+	if (drive->boundary)
+		drive->boundary->meanwhile = NULL;
+	drive->boundary = NULL;
 }
 
 void drive_tell_lease(const struct drive *drive)

@@ -260,7 +260,7 @@ static void release_boundary(struct drive *drive)
 {
 	if (!drive->request || !drive->request->released)
 		return;
-	drive->boundary = NULL;
+	drive_leave_boundary(drive);
 	drive->request->released(drive->request->context);
 }
 

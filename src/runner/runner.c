@@ -218,7 +218,7 @@ int runner_drive(const struct runner_request *request, struct runner_result *ret
 	drive->ledger = request->ledger;
 	drive->key = request->key;
 	drive->store = request->store;
-	drive->boundary = request->boundary;
+	drive_enter_boundary(drive, request->boundary);
 	drive->plan = plan;
 	drive->attempt = request->attempt;
 	drive->principal = request->principal;
@@ -240,6 +240,7 @@ int runner_drive(const struct runner_request *request, struct runner_result *ret
 		*ret = drive->result;
 	else
 		rc = give_up(drive, rc);
+	drive_leave_boundary(drive);
 	drive_done(drive);
 	free(drive);
 	return rc;

@@ -143,6 +143,23 @@ def _():
     nothing_is_left(caisson, watch)
 
 
+@suite.case("a step of the worker that lasts longer than the lease: it is kept meanwhile, and nobody takes the run over")
+def _():
+    need(FAULT_BIN)
+    caisson = Caisson(FAULT_BIN)
+    watch = Watch(caisson)
+    slow = {"CAISSON_FAULT": f"worker.preparing@2:delay_{4 * LEASE_S * 1000}"}  # the first is the worker's verification
+    with Server(caisson, "--lease", f"{LEASE_S}s", workers=1, env=slow) as driver:
+        run = driver.submit("true")
+        wait_until(lambda: attempts_of(caisson, run), 20, "it is claimed")
+        with Server(caisson, workers=1):
+            receipt = driver.wait(run)
+    equal(verdict_word(receipt, 0), "OK", str(receipt))
+    equal(receipt["lease_generations"], 1)
+    equal(attempts_of(caisson, run), [(1, "sealed")])
+    nothing_is_left(caisson, watch)
+
+
 @suite.case("FP31 a stopped keeper: another takes its run over, and when it goes on it does nothing further and says so")
 def _():
     caisson = Caisson()
