@@ -2,7 +2,7 @@
 """throughput.py - a warm keeper: runs a second of a batch against bare processes, bubblewrap and firejail; latency against the floor.
 
 Throughput: `caisson batch` of /bin/true over a keeper that serves, against the same number of spawns, as many at a time as the keeper has
-workers. Latency: from the submission to the receipt, one at a time, over a connection that stays, against floor.c. Rounds are interleaved; each
+workers, and of rounds of floor.c: its share of the bare rate is what the kernel leaves to anything that has a boundary. Latency: from the submission to the receipt, one at a time, over a connection that stays, against floor.c. Rounds are interleaved; each
 figure comes with its number and its spread.
 """
 
@@ -73,6 +73,37 @@ def firejail():
     return words + ["--", PROGRAM] if words[0] else None
 
 
+class Floor:
+    """So many processes of floor.c, each of which does a round when it is asked."""
+
+    def __init__(self, processes):
+        words = [compile_tool("floor"), os.path.join(WORK, "ledger"), PROGRAM]
+        self.popens = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+
+    def ask(self, count):
+        """Of each of them."""
+        for popen in self.popens:
+            popen.stdin.write("\n" * count)
+            popen.stdin.flush()
+
+    def answer(self):
+        """Nanoseconds of one round of each."""
+        return [int(popen.stdout.readline()) for popen in self.popens]
+
+    def rounds(self, count):
+        """Nanoseconds for so many in all, shared out among them."""
+        started, share = time.monotonic_ns(), count // len(self.popens)
+        self.ask(share)
+        for _ in range(share):
+            self.answer()
+        return (time.monotonic_ns() - started) * count // (share * len(self.popens))
+
+    def stop(self):
+        for popen in self.popens:
+            popen.stdin.close()
+            popen.wait()
+
+
 def throughput(rounds, count, workers):
     """name -> [runs a second], of each round."""
     parallel = compile_tool("parallel")
@@ -81,11 +112,12 @@ def throughput(rounds, count, workers):
         file.write((MANIFEST + "\n") * count)
     peers = {"bare": [PROGRAM], "bwrap": bench.bwrap(), "firejail": firejail()}
     peers = {name: words for name, words in peers.items() if words}
-    rates = {name: [] for name in ("caisson", *peers)}
+    rates = {name: [] for name in ("caisson", "floor", *peers)}
     keeper = Keeper(workers)
+    floor = Floor(workers)
     try:
         for number in range(rounds + 1):
-            took = {"caisson": keeper.batch(path, count)}
+            took = {"caisson": keeper.batch(path, count), "floor": floor.rounds(count)}
             for name, words in peers.items():
                 done = subprocess.run([parallel, str(count), str(workers), *words], stdout=subprocess.PIPE, check=True)
                 took[name] = int(done.stdout)
@@ -94,6 +126,7 @@ def throughput(rounds, count, workers):
                     rates[name].append(count / (ns / 1e9))
     finally:
         keeper.stop()
+        floor.stop()
     return rates
 
 
@@ -107,18 +140,16 @@ def submit_and_wait(connection):
 
 def latency(rounds):
     """name -> [milliseconds]"""
-    floor = subprocess.Popen([compile_tool("floor"), os.path.join(WORK, "ledger"), PROGRAM], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, text=True)
     parallel = compile_tool("parallel")
     times = {"caisson": [], "floor": [], "bare": []}
     keeper = Keeper(1)
+    floor = Floor(1)
     try:
         connection = Connection("localhost")
         for number in range(rounds + 1):
-            floor.stdin.write("\n")
-            floor.stdin.flush()
             took = {"caisson": submit_and_wait(connection)}
-            took["floor"] = int(floor.stdout.readline()) / 1e6
+            floor.ask(1)
+            took["floor"] = floor.answer()[0] / 1e6
             done = subprocess.run([parallel, "1", "1", PROGRAM], stdout=subprocess.PIPE, check=True)
             took["bare"] = int(done.stdout) / 1e6
             if number > 0:
@@ -126,8 +157,7 @@ def latency(rounds):
                     times[name].append(ms)
     finally:
         keeper.stop()
-        floor.stdin.close()
-        floor.wait()
+        floor.stop()
     return times
 
 
@@ -156,6 +186,7 @@ def main():
     for name, ratio in ratios.items():
         goal = f" (goal >= {GOAL_THROUGHPUT}): {'met' if met else 'MISSED'}" if name == "bare" else ""
         print(f"caisson / {name}: {ratio:.2f}{goal}")
+    print(f"floor / bare: {statistics.median(f / b for f, b in zip(rates['floor'], rates['bare'])):.2f}")
     times = latency(options.pairs)
     table("milliseconds from submission to receipt, one at a time", times)
     ratio = statistics.median(times["caisson"]) / statistics.median(times["floor"])
