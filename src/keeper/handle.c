@@ -144,10 +144,15 @@ int worker_spawn(const char *profile, const struct provider_factory *factory, st
 		release(worker);
 		return result;
 	}
-	/* Asked now, read by worker_boundary: the worker opens while the caller goes on. That it is dead already shows there as well. */
-	worker->opening = worker_ask(worker, &(struct request){.kind = REQUEST_OPEN}, NULL, NULL) == 0;
+	worker_open_ahead(worker);
 	*ret = worker;
 	return 0;
+}
+
+/* Asked now, read by worker_boundary. That it is dead already shows there as well. */
+void worker_open_ahead(struct worker *worker)
+{
+	worker->opening = worker->opening || worker_ask(worker, &(struct request){.kind = REQUEST_OPEN}, NULL, NULL) == 0;
 }
 
 int worker_adopt(const char *profile, int channel, int pidfd, struct worker **ret, struct err *err)

@@ -11,6 +11,7 @@
 #include "keeper/server.h"
 
 enum {
+	SLOT_IDLE_MS = 3,         /* without a run, before the worker opens its next boundary ahead: whoever waits for the last one goes first */
 	SLOT_RETRY_MS = 5 * 1000, /* after a verification, or the ledger, failed */
 	HOUSE_TICK_MS = 1000,     /* what other keepers did to the ledger is seen within this */
 	HOUSE_RECOVER_TICKS = 5,
@@ -29,7 +30,7 @@ struct passage {
 	bool claimed;
 };
 
-enum slot_task { SLOT_STOP, SLOT_VERIFY, SLOT_DRIVE, SLOT_RECOVER };
+enum slot_task { SLOT_STOP, SLOT_VERIFY, SLOT_OPEN, SLOT_DRIVE, SLOT_RECOVER };
 
 struct slot {
 	struct server *server;
@@ -50,6 +51,7 @@ struct slot {
 	bool verifying;
 	char reason[API_REASON_MAX];           /* why it is quarantined, or unverified */
 	int64_t verified_at_ns;                /* CLOCK_BOOTTIME */
+	int64_t open_at_ns;                    /* CLOCK_BOOTTIME: when an available one opens ahead; INT64_MAX: it has */
 	int64_t retry_at_ns;                   /* CLOCK_BOOTTIME: when an unverified one tries again; of a quarantine INT64_MAX, or when it may */
 	char last_owner[QUEUE_PRINCIPAL_SIZE];
 	bool has_job;

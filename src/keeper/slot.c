@@ -26,6 +26,7 @@ static void enter(struct slot *slot, enum stats_worker state, const char *reason
 	if (state == STATS_QUARANTINED && slot->state != STATS_QUARANTINED)
 		server->stats.quarantines++;
 	slot->state = state;
+	slot->open_at_ns = clock_boot_ns() + SLOT_IDLE_MS * NS_PER_MS;
 	slot->verifying = state == STATS_UNVERIFIED && !*reason;
 	snprintf(slot->reason, sizeof(slot->reason), "%s", reason);
 	server_unlock(server);
@@ -419,6 +420,10 @@ static bool next_task(const struct slot *slot, int64_t now_ns, enum slot_task *r
 	case STATS_AVAILABLE:
 		*ret = SLOT_VERIFY;
 		*ret_until = slot->verified_at_ns + ROUTER_VERIFY_S * NS_PER_S;
+		if (slot->open_at_ns < *ret_until) {
+			*ret = SLOT_OPEN;
+			*ret_until = slot->open_at_ns;
+		}
 		break;
 	case STATS_BUSY:
 	case STATS_WORKER_COUNT:
@@ -440,6 +445,8 @@ static enum slot_task await_task(struct slot *slot)
 	if (task == SLOT_VERIFY) {
 		slot->state = STATS_UNVERIFIED;
 		slot->verifying = true;
+	} else if (task == SLOT_OPEN) {
+		slot->open_at_ns = INT64_MAX;
 	}
 	server_unlock(server);
 	return task;
@@ -452,6 +459,9 @@ void *slot_main(void *context)
 		switch (await_task(slot)) {
 		case SLOT_VERIFY:
 			verify(slot);
+			break;
+		case SLOT_OPEN:
+			worker_open_ahead(slot->worker);
 			break;
 		case SLOT_DRIVE:
 			drive(slot);

@@ -46,6 +46,9 @@ void worker_start_at_once(pid_t pid);
 /* A worker that somebody else forked, by the other end of its channel and its pidfd, which it takes over on success. */
 int worker_adopt(const char *profile, int channel, int pidfd, struct worker **ret, struct err *err);
 
+/* Lets an idle worker open its next boundary, and make ahead what needs no plan, before it is asked for: worker_spawn has done so. */
+void worker_open_ahead(struct worker *worker);
+
 /* Sends a request; text and kind are made from it, document and descriptors taken from `extra` (may be NULL). What the worker does already,
  * unasked, is not sent; the answers to what else it does so are awaited and dropped. ERR_STATE, with nothing sent, when the phase does not
  * allow it; ERR_LOST. */
