@@ -46,7 +46,6 @@ static int open_all(const char *path, enum wiring_access access, struct wiring *
 {
 	const struct sqlite_ledger_options options = {.read_only = access == WIRING_READ, .record_digest = record_digest};
 	bool on_tmpfs = false;
-	sqlite_ledger_single_thread();
 	int result = ledger_dir_open(path, access == WIRING_WRITE, &ret->dir, &on_tmpfs, err);
 
 	if (result)
@@ -62,7 +61,8 @@ static int open_all(const char *path, enum wiring_access access, struct wiring *
 	return result ? err_context(err, result, "ledger %s", path) : 0;
 }
 
-int wiring_open(const char *option, enum wiring_access access, struct wiring *ret, struct err *err)
+/* By a command that uses threads, too. */
+static int open_place(const char *option, enum wiring_access access, struct wiring *ret, struct err *err)
 {
 	BUF_AUTO struct buf path = BUF_INIT(MANIFEST_MAX_PATH);
 	int result = places_ledger(option, &path, err);
@@ -70,6 +70,12 @@ int wiring_open(const char *option, enum wiring_access access, struct wiring *re
 	if (result)
 		return result;
 	return open_all(path.data, access, ret, err);
+}
+
+int wiring_open(const char *option, enum wiring_access access, struct wiring *ret, struct err *err)
+{
+	sqlite_ledger_single_thread();
+	return open_place(option, access, ret, err);
 }
 
 int wiring_open_run(const char *option, const char *name, struct wiring *ret, char ret_run_id[static ID_SIZE], struct err *err)
@@ -100,19 +106,34 @@ int wiring_open_keeper(const char *option, struct keeper **ret, struct err *err)
 	return result;
 }
 
+/* For every thread: opened once more, for those who read. */
+static int share_ledger(struct wiring *wiring, void (*changed)(void *context, const char *run_id), void *context, struct err *err)
+{
+	const struct sqlite_ledger_options options = {.read_only = true, .record_digest = record_digest};
+	struct ledger *reader = NULL, *shared = NULL;
+	int result = sqlite_ledger_open(wiring->dir, &options, &reader, err);
+
+	if (result)
+		return result;
+	result = ledger_share(wiring->ledger, reader, changed, context, &shared, err);
+	if (result) {
+		reader->ops->close(reader);
+		return result;
+	}
+	wiring->ledger = shared;
+	return 0;
+}
+
 int wiring_open_shared_keeper(const char *option, void (*changed)(void *context, const char *run_id), void *context, struct keeper **ret,
                               struct err *err)
 {
 	WIRING_AUTO struct wiring wiring = WIRING_INIT;
-	struct ledger *shared = NULL;
-	int result = wiring_open(option, WIRING_WRITE, &wiring, err);
+	int result = open_place(option, WIRING_WRITE, &wiring, err);
 
 	if (result == 0)
-		result = ledger_share(wiring.ledger, changed, context, &shared, err);
-	if (result == 0) {
-		wiring.ledger = shared;
+		result = share_ledger(&wiring, changed, context, err);
+	if (result == 0)
 		result = keeper_open(wiring.dir, wiring.ledger, wiring.store, ret, err);
-	}
 	if (result == 0)
 		wiring = WIRING_INIT;
 	return result;

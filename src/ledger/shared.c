@@ -1,4 +1,5 @@
-/* shared.c - the ledger's thread: takes what waits, does the reads, then the writes as one batch, and wakes whoever asked. */
+/* shared.c - the ledger's thread: takes what waits, does the writes as one batch, and wakes whoever asked. What only reads goes past it, if
+ * there is a reader. */
 #include "ledger/shared.h"
 
 #include <signal.h>
@@ -19,6 +20,8 @@ struct call_list {
 struct shared {
 	struct ledger base; /* first: the vtable's functions cast back */
 	struct ledger *inner;
+	struct ledger *reader; /* another connection to the same; NULL: none */
+	pthread_mutex_t reading; /* held by who uses it */
 	ledger_changed_fn changed;
 	void *context;
 	pid_t pid;
@@ -192,12 +195,26 @@ static void *serve(void *context)
 	return NULL;
 }
 
+/* In the caller's own thread: it waits for no commit, and for nobody to be scheduled. What was committed before, it sees. */
+static int read_at_once(struct shared *shared, struct shared_call *call, struct err *err)
+{
+	int r;
+
+	if (pthread_mutex_lock(&shared->reading) != 0)
+		return err_set(err, ERR_STATE, "ledger: called from a callback");
+	r = call->run(shared->reader, call, err);
+	pthread_mutex_unlock(&shared->reading);
+	return r;
+}
+
 int shared_ask(struct ledger *ledger, struct shared_call *call, struct err *err)
 {
 	struct shared *shared = shared_of(ledger);
 
 	if (pthread_equal(pthread_self(), shared->thread))
 		return err_set(err, ERR_STATE, "ledger: called from its own thread");
+	if (call->reads && shared->reader)
+		return read_at_once(shared, call, err);
 	pthread_cond_init(&call->ended, NULL);
 	pthread_mutex_lock(&shared->mutex);
 	shared->inside++;
@@ -249,6 +266,7 @@ static void shared_free(struct shared *shared)
 	pthread_cond_destroy(&shared->left);
 	pthread_cond_destroy(&shared->arrived);
 	pthread_mutex_destroy(&shared->mutex);
+	pthread_mutex_destroy(&shared->reading);
 	free(shared);
 }
 
@@ -269,11 +287,25 @@ void shared_close(struct ledger *ledger)
 		pthread_cond_wait(&shared->left, &shared->mutex);
 	pthread_mutex_unlock(&shared->mutex);
 	shared->inner->ops->watch(shared->inner, NULL, NULL);
+	if (shared->reader)
+		shared->reader->ops->close(shared->reader);
 	shared->inner->ops->close(shared->inner);
 	shared_free(shared);
 }
 
-int ledger_share(struct ledger *inner, ledger_changed_fn changed, void *context, struct ledger **ret, struct err *err)
+/* A second lock by its holder is an error, not a wait without end. */
+static void make_reading(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(mutex, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+}
+
+int ledger_share(struct ledger *inner, struct ledger *reader, ledger_changed_fn changed, void *context, struct ledger **ret,
+                 struct err *err)
 {
 	struct shared *shared;
 	int r;
@@ -283,7 +315,9 @@ int ledger_share(struct ledger *inner, ledger_changed_fn changed, void *context,
 	shared = malloc(sizeof *shared);
 	if (!shared)
 		return err_set(err, ERR_NO_MEMORY, "out of memory");
-	*shared = (struct shared){.base.ops = &shared_ops, .inner = inner, .changed = changed, .context = context, .pid = getpid()};
+	*shared = (struct shared){.base.ops = &shared_ops, .inner = inner, .reader = reader, .changed = changed, .context = context,
+	                          .pid = getpid()};
+	make_reading(&shared->reading);
 	list_init(&shared->waiting);
 	pthread_mutex_init(&shared->mutex, NULL);
 	pthread_cond_init(&shared->arrived, NULL);

@@ -9,6 +9,7 @@
 struct shared_call {
 	int (*run)(struct ledger *inner, struct shared_call *call, struct err *err);
 	bool writes, durable;
+	bool reads;  /* it only reads, and nothing of its own thread's: the reader may do it */
 	bool silent; /* nobody is told of the change */
 
 	/* Of the ledger's thread. */

@@ -1,4 +1,4 @@
-/* shared_reads.c - the calls that only read, each packed for the ledger's thread; and the vtable. */
+/* shared_reads.c - the calls that only read, each packed for whoever does it; and the vtable. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static int run_cancel_requested(struct ledger *inner, struct shared_call *call, 
 
 static int shared_cancel_requested(struct ledger *ledger, const char *run_id, bool *ret, struct err *err)
 {
-	struct cancel_requested_call it = {.call = {.run = run_cancel_requested}, .run_id = run_id, .ret = ret};
+	struct cancel_requested_call it = {.call = {.run = run_cancel_requested, .reads = true}, .run_id = run_id, .ret = ret};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -61,7 +61,7 @@ static int run_dump(struct ledger *inner, struct shared_call *call, struct err *
 static int shared_dump(struct ledger *ledger, int (*row)(void *context, const char *table, const char *json), void *context,
                        struct err *err)
 {
-	struct dump_call it = {.call = {.run = run_dump}, .row = row, .context = context};
+	struct dump_call it = {.call = {.run = run_dump, .reads = true}, .row = row, .context = context};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -81,7 +81,7 @@ static int run_open_runs(struct ledger *inner, struct shared_call *call, struct 
 
 static int shared_open_runs(struct ledger *ledger, ledger_run_fn fn, void *context, struct err *err)
 {
-	struct open_runs_call it = {.call = {.run = run_open_runs}, .fn = fn, .context = context};
+	struct open_runs_call it = {.call = {.run = run_open_runs, .reads = true}, .fn = fn, .context = context};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -101,7 +101,7 @@ static int run_run_state(struct ledger *inner, struct shared_call *call, struct 
 
 static int shared_run_state(struct ledger *ledger, const char *run_id, struct ledger_run_state *ret, struct err *err)
 {
-	struct run_state_call it = {.call = {.run = run_run_state}, .run_id = run_id, .ret = ret};
+	struct run_state_call it = {.call = {.run = run_run_state, .reads = true}, .run_id = run_id, .ret = ret};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -123,7 +123,7 @@ static int run_list(struct ledger *inner, struct shared_call *call, struct err *
 static int shared_list(struct ledger *ledger, const struct ledger_list_query *query, ledger_list_fn fn, void *context,
                        struct err *err)
 {
-	struct list_call it = {.call = {.run = run_list}, .query = query, .fn = fn, .context = context};
+	struct list_call it = {.call = {.run = run_list, .reads = true}, .query = query, .fn = fn, .context = context};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -143,7 +143,7 @@ static int run_find_run(struct ledger *inner, struct shared_call *call, struct e
 
 static int shared_find_run(struct ledger *ledger, const char *name, char ret_run_id[static ID_SIZE], struct err *err)
 {
-	struct find_run_call it = {.call = {.run = run_find_run}, .name = name, .ret_run_id = ret_run_id};
+	struct find_run_call it = {.call = {.run = run_find_run, .reads = true}, .name = name, .ret_run_id = ret_run_id};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -163,7 +163,7 @@ static int run_receipt(struct ledger *inner, struct shared_call *call, struct er
 
 static int shared_receipt(struct ledger *ledger, const char *run_id, char **ret_receipt, struct err *err)
 {
-	struct receipt_call it = {.call = {.run = run_receipt}, .run_id = run_id, .ret_receipt = ret_receipt};
+	struct receipt_call it = {.call = {.run = run_receipt, .reads = true}, .run_id = run_id, .ret_receipt = ret_receipt};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -183,7 +183,7 @@ static int run_manifest(struct ledger *inner, struct shared_call *call, struct e
 
 static int shared_manifest(struct ledger *ledger, const char *run_id, char **ret_manifest, char **ret_plan, struct err *err)
 {
-	struct manifest_call it = {.call = {.run = run_manifest}, .run_id = run_id, .ret_manifest = ret_manifest,
+	struct manifest_call it = {.call = {.run = run_manifest, .reads = true}, .run_id = run_id, .ret_manifest = ret_manifest,
 	                           .ret_plan = ret_plan};
 
 	return shared_ask(ledger, &it.call, err);
@@ -207,7 +207,7 @@ static int run_stream(struct ledger *inner, struct shared_call *call, struct err
 static int shared_stream(struct ledger *ledger, const char *run_id, const char *name, struct ledger_stream *ret, void **ret_data,
                          bool *ret_in_store, struct err *err)
 {
-	struct stream_call it = {.call = {.run = run_stream}, .run_id = run_id, .name = name, .ret = ret,
+	struct stream_call it = {.call = {.run = run_stream, .reads = true}, .run_id = run_id, .name = name, .ret = ret,
 	                         .ret_data = ret_data, .ret_in_store = ret_in_store};
 
 	return shared_ask(ledger, &it.call, err);
@@ -229,7 +229,7 @@ static int run_artifacts(struct ledger *inner, struct shared_call *call, struct 
 
 static int shared_artifacts(struct ledger *ledger, const char *run_id, ledger_artifact_fn fn, void *context, struct err *err)
 {
-	struct artifacts_call it = {.call = {.run = run_artifacts}, .run_id = run_id, .fn = fn, .context = context};
+	struct artifacts_call it = {.call = {.run = run_artifacts, .reads = true}, .run_id = run_id, .fn = fn, .context = context};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -249,7 +249,7 @@ static int run_references(struct ledger *inner, struct shared_call *call, struct
 
 static int shared_references(struct ledger *ledger, ledger_reference_fn fn, void *context, struct err *err)
 {
-	struct references_call it = {.call = {.run = run_references}, .fn = fn, .context = context};
+	struct references_call it = {.call = {.run = run_references, .reads = true}, .fn = fn, .context = context};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -270,7 +270,7 @@ static int run_records(struct ledger *inner, struct shared_call *call, struct er
 
 static int shared_records(struct ledger *ledger, const char *attempt_id, ledger_record_fn fn, void *context, struct err *err)
 {
-	struct records_call it = {.call = {.run = run_records}, .attempt_id = attempt_id, .fn = fn, .context = context};
+	struct records_call it = {.call = {.run = run_records, .reads = true}, .attempt_id = attempt_id, .fn = fn, .context = context};
 
 	return shared_ask(ledger, &it.call, err);
 }
@@ -340,6 +340,7 @@ static int ask_attempts(struct ledger *ledger, struct attempts_call *it, ledger_
 	return r;
 }
 
+/* Also sweeps up behind dead owners: the ledger's thread does it. */
 static int shared_unsealed(struct ledger *ledger, ledger_attempt_fn fn, void *context, struct err *err)
 {
 	struct attempts_call it = {.call = {.run = run_unsealed}};
@@ -349,7 +350,7 @@ static int shared_unsealed(struct ledger *ledger, ledger_attempt_fn fn, void *co
 
 static int shared_attempts(struct ledger *ledger, const char *run_id, ledger_attempt_fn fn, void *context, struct err *err)
 {
-	struct attempts_call it = {.call = {.run = run_attempts}, .run_id = run_id};
+	struct attempts_call it = {.call = {.run = run_attempts, .reads = true}, .run_id = run_id};
 
 	return ask_attempts(ledger, &it, fn, context, err);
 }
@@ -370,7 +371,7 @@ static int run_queued(struct ledger *inner, struct shared_call *call, struct err
 
 static int shared_queued(struct ledger *ledger, int64_t after, int64_t limit, ledger_queued_fn fn, void *context, struct err *err)
 {
-	struct queued_call it = {.call = {.run = run_queued}, .after = after, .limit = limit};
+	struct queued_call it = {.call = {.run = run_queued, .reads = true}, .after = after, .limit = limit};
 	int r = shared_ask(ledger, &it.call, err);
 	const struct ledger_queued *list = it.rows.list;
 

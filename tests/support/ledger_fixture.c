@@ -55,6 +55,18 @@ void fixture_make(struct ledger_fixture *fixture)
 	fixture_open(fixture, path, false);
 }
 
+void fixture_share(struct ledger_fixture *fixture, bool with_reader, ledger_changed_fn changed, void *context)
+{
+	const struct sqlite_ledger_options options = {.read_only = true, .record_digest = record_digest};
+	struct ledger *reader = NULL;
+	struct err err = ERR_INIT;
+
+	if (with_reader && sqlite_ledger_open(fixture->dir, &options, &reader, &err) < 0)
+		fail_msg("%s", err.text);
+	if (ledger_share(fixture->ledger, reader, changed, context, &fixture->ledger, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
 void fixture_close(struct ledger_fixture *fixture)
 {
 	if (fixture->ledger)

@@ -5,6 +5,7 @@
 
 #include "evidence/key.h"
 #include "ledger/ledger.h"
+#include "ledger/shared.h"
 
 enum { FIXTURE_PATH_SIZE = 128, FIXTURE_QUEUE_MAX = 5 };
 
@@ -20,6 +21,8 @@ struct ledger_fixture {
 void fixture_make(struct ledger_fixture *fixture);
 /* A further connection to the same ledger, as another keeper: with its own owner, or read-only without one. */
 void fixture_open(struct ledger_fixture *fixture, const char *path, bool read_only);
+/* From now on every thread may use it; changed may be NULL. Reads have a connection of their own, as in a keeper, or go between the commits. */
+void fixture_share(struct ledger_fixture *fixture, bool with_reader, ledger_changed_fn changed, void *context);
 /* Closes without removing. */
 void fixture_close(struct ledger_fixture *fixture);
 /* Closes, and removes the directory. */

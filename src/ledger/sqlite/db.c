@@ -315,12 +315,12 @@ int db_batch_end(struct db *db, struct err *err)
 
 int db_begin_read(struct db *db, struct err *err)
 {
-	return db_script(db, "BEGIN", err);
+	return db_run(db, DB_BEGIN_READ, NULL, 0, err);
 }
 
 int db_end_read(struct db *db, int result, struct err *err)
 {
-	int r = db_script(db, "COMMIT", result < 0 ? NULL : err);
+	int r = db_run(db, DB_COMMIT, NULL, 0, result < 0 ? NULL : err);
 
 	return result < 0 ? result : r;
 }

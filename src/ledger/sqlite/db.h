@@ -20,6 +20,7 @@ enum {
 /* Every statement that is prepared more than once; its text is in statements.c. */
 enum db_statement {
 	DB_BEGIN,
+	DB_BEGIN_READ,
 	DB_COMMIT,
 	DB_ROLLBACK,
 	DB_SAVEPOINT,

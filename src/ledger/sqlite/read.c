@@ -145,11 +145,16 @@ static int take_latest(void *context, const struct ledger_attempt *attempt)
 
 int ledger_run_state(struct ledger *base, const char *run_id, struct ledger_run_state *ret, struct err *err)
 {
+	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
 	struct ledger_run_state state;
-	int r = read_run_state(sqlite_ledger_of(base), run_id, &state, err);
+	int r = db_begin_read(&ledger->db, err); /* somebody may be writing: both are of one moment */
 
+	if (r < 0)
+		return r;
+	r = read_run_state(ledger, run_id, &state, err);
 	if (r == 0)
 		r = ledger_attempts(base, run_id, take_latest, &state, err);
+	r = db_end_read(&ledger->db, r, err);
 	if (r == 0)
 		*ret = state;
 	return r;

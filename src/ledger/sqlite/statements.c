@@ -22,6 +22,7 @@
 
 const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 	[DB_BEGIN] = "BEGIN IMMEDIATE",
+	[DB_BEGIN_READ] = "BEGIN",
 	[DB_COMMIT] = "COMMIT",
 	[DB_ROLLBACK] = "ROLLBACK",
 	[DB_SAVEPOINT] = "SAVEPOINT one",

@@ -73,14 +73,16 @@ static void changed(void *context, const char *run_id)
 
 static struct keeper *open_keeper(struct scene *scene)
 {
-	const struct sqlite_ledger_options options = {.record_digest = record_digest};
-	struct ledger *inner = NULL, *shared = NULL;
+	struct sqlite_ledger_options options = {.record_digest = record_digest};
+	struct ledger *inner = NULL, *reader = NULL, *shared = NULL;
 	struct store *store = NULL;
 	struct keeper *keeper = NULL;
 	struct err err = ERR_INIT;
 	int dir = open(scene->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(sqlite_ledger_open(dir, &options, &inner, &err), 0);
-	assert_int_equal(ledger_share(inner, changed, scene, &shared, &err), 0);
+	options.read_only = true;
+	assert_int_equal(sqlite_ledger_open(dir, &options, &reader, &err), 0);
+	assert_int_equal(ledger_share(inner, reader, changed, scene, &shared, &err), 0);
 	assert_int_equal(store_open(dir, &store, &err), 0);
 	assert_int_equal(keeper_open(dir, shared, store, &keeper, &err), 0);
 	return keeper;

@@ -401,24 +401,16 @@ static void what_was_accepted_outlives_the_process(void **state)
 	free(plan);
 }
 
-static void share(struct ledger_fixture *fixture)
-{
-	struct err err = ERR_INIT;
-
-	if (ledger_share(fixture->ledger, NULL, NULL, &fixture->ledger, &err) < 0)
-		fail_msg("%s", err.text);
-}
-
 static void make_shared(struct ledger_fixture *fixture)
 {
 	fixture_make(fixture);
-	share(fixture);
+	fixture_share(fixture, true, NULL, NULL);
 }
 
 static void open_shared(struct ledger_fixture *fixture, const char *path, bool read_only)
 {
 	fixture_open(fixture, path, read_only);
-	share(fixture);
+	fixture_share(fixture, true, NULL, NULL);
 }
 
 static const struct store_case stores[] = {

@@ -23,11 +23,14 @@ enum { THREADS = 8, RUNS_EACH = 12, SYNC_US = 2000, LARGE = 8 * 1024 * 1024, PAT
 
 /* A disk that takes its time, and counts: SQLite's calls of fdatasync end here. */
 static atomic_int syncs;
+static atomic_bool disk_stands;
 
 int fdatasync(int fd)
 {
 	atomic_fetch_add(&syncs, 1);
 	usleep(SYNC_US);
+	while (atomic_load(&disk_stands))
+		sched_yield();
 	return (int)syscall(SYS_fdatasync, fd);
 }
 
@@ -52,18 +55,26 @@ static void changed(void *context, const char *run_id)
 	atomic_fetch_add(&stage->changes, 1);
 }
 
-static int setup(void **state)
+static int set_up(void **state, bool with_reader)
 {
 	struct stage *stage = calloc(1, sizeof *stage);
-	struct err err = ERR_INIT;
 
 	fixture_make(&stage->fixture);
 	pthread_mutex_init(&stage->mutex, NULL);
 	pthread_cond_init(&stage->cond, NULL);
-	if (ledger_share(stage->fixture.ledger, changed, stage, &stage->fixture.ledger, &err) < 0)
-		fail_msg("%s", err.text);
+	fixture_share(&stage->fixture, with_reader, changed, stage);
 	*state = stage;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return set_up(state, false);
+}
+
+static int setup_with_reader(void **state)
+{
+	return set_up(state, true);
 }
 
 static int teardown(void **state)
@@ -439,6 +450,26 @@ static void its_own_thread_may_not_ask_and_the_callers_may(void **state)
 	assert_int_equal(ledger->ops->attempts(ledger, attempt.run_id, ask_behind, stage, &err), 0);
 }
 
+static void a_read_waits_for_no_disk(void **state)
+{
+	struct stage *stage = *state;
+	struct asker writer = {.stage = stage};
+	struct ledger_run_state seen;
+	int before;
+
+	fixture_accept(&stage->fixture, &writer.attempt);
+	before = atomic_load(&syncs);
+	atomic_store(&disk_stands, true);
+	assert_int_equal(pthread_create(&writer.thread, NULL, append_durably, &writer), 0);
+	while (atomic_load(&syncs) == before)
+		sched_yield();
+	assert_string_equal(state_of(stage, writer.attempt.run_id, &seen), "queued"); /* it is not committed */
+	atomic_store(&disk_stands, false);
+	pthread_join(writer.thread, NULL);
+	assert_int_equal(writer.result, 0);
+	assert_string_equal(state_of(stage, writer.attempt.run_id, &seen), "preparing");
+}
+
 static void *close_ledger(void *context)
 {
 	struct stage *stage = context;
@@ -489,6 +520,8 @@ int main(void)
 		CASE(a_change_is_told_when_it_is_on_the_disk),
 		CASE(its_own_thread_may_not_ask_and_the_callers_may),
 		CASE(closing_does_what_waits),
+		cmocka_unit_test_setup_teardown(a_read_waits_for_no_disk, setup_with_reader, teardown),
+		cmocka_unit_test_setup_teardown(its_own_thread_may_not_ask_and_the_callers_may, setup_with_reader, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,14 +138,11 @@ int stage_start(struct stage *stage, struct err *err)
 int stage_set_up(void **state)
 {
 	struct stage *stage = calloc(1, sizeof(*stage));
-	struct ledger *shared = NULL;
 	struct err err = ERR_INIT;
 	assert_non_null(stage);
 	pthread_mutex_init(&stage->lock, NULL);
 	fixture_make(&stage->fixture);
-	if (ledger_share(stage->fixture.ledger, changed, stage, &shared, &err) < 0)
-		fail_msg("%s", err.text);
-	stage->fixture.ledger = shared;
+	fixture_share(&stage->fixture, true, changed, stage);
 	assert_int_equal(mkdirat(stage->fixture.dir, "store", 0700), 0);
 	FD_AUTO int dir = openat(stage->fixture.dir, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(store_open(dir, &stage->store, &err), 0);
