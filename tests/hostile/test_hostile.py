@@ -19,6 +19,7 @@ from support.invariants import Broken, Watch  # noqa: E402
 REPEATS = harness.env_int("CAISSON_TEST_REPEATS", 2)
 CASE_TIMEOUT_S = 400  # H19 and H56 are hundreds of runs
 QUICK_S = 0.5  # a case that takes longer is repeated once only
+DEFAULT_WALL_S = 10  # contract, "Defaults and bounds"
 
 suite = harness.Suite("hostile")
 table = {}
@@ -50,13 +51,20 @@ class PeakMemory(threading.Thread):
         self.join()
 
 
+def wall(case):
+    """An emulated machine is given the time that it needs: what a guest does there under the default limit may take longer than that."""
+    if "--wall" in case.options or harness.patience(1) == 1:
+        return ()
+    return ("--wall", f"{harness.patience(DEFAULT_WALL_S)}s")
+
+
 def run_program(case, caisson):
     path = guests.program(case.program, case.static)
     if case.control:
         case.control(path)
 
     def once():
-        return caisson.run(cases.BOX, *case.arguments, options=(*case.options, "--input", f"{path}:{cases.BOX}"))
+        return caisson.run(cases.BOX, *case.arguments, options=(*case.options, *wall(case), "--input", f"{path}:{cases.BOX}"))
 
     watch = Watch(caisson)
     with PeakMemory() if case.watch_rss else _Nothing() as memory:
