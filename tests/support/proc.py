@@ -92,6 +92,15 @@ def children(pid):
     return result
 
 
+def sessions(pids):
+    """The sessions that these processes are in; one that has ended meanwhile is in none."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            found.add(os.getsid(pid))
+    return found
+
+
 def descendants(pid):
     result, todo = set(), [pid]
     while todo:

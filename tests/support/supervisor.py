@@ -62,6 +62,16 @@ class Supervisor:
                 stream.close()
         return status
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        """Waits for its end; after a failure it is ended, so that the failure is what is reported."""
+        if kind:
+            self.stop()
+        else:
+            self.reap()
+
     def stop(self):
         """Ends it as a user would who has no patience: two INTs."""
         _send(self.keeper, signal.SIGINT)

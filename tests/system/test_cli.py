@@ -233,15 +233,13 @@ def _():
 def _():
     caisson = Caisson()
     run = supervisor.Supervisor.start(caisson, *POLITE, options=("--wall", "60s"))
-    try:
+    with run:
         equal(run.popen.stdout.readline(), b"ready\n")
-        sessions = {os.getsid(pid) for pid in [run.keeper, *run.workers(), *(p.pid for p in run.members())]}
+        sessions = proc.sessions([run.keeper, *run.workers(), *(member.pid for member in run.members())])
         holds(len(sessions) >= 3, f"sessions {sessions}")
         os.killpg(run.keeper, signal.SIGINT)
         equal(run.popen.stdout.read(), b"bye\n")
-    finally:
-        status = run.reap()
-    equal(status, 130)
+    equal(run.popen.returncode, 130)
 
 
 @suite.case("a closed stdout changes no verdict")
