@@ -96,6 +96,7 @@ class Suite:
             print("\n".join(name for name, _, _ in chosen))
             return 0
         signal.signal(signal.SIGALRM, _on_alarm)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would what we start
         started = time.monotonic()
         counts = {"passed": 0, "failed": 0, "skipped": 0}
         for number, (name, function, timeout) in enumerate(chosen, 1):
