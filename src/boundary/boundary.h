@@ -98,7 +98,7 @@ struct boundary_drain {
 struct boundary_usage {
 	int64_t cpu_user_ns, cpu_system_ns, cpu_total_ns;
 	int64_t memory_peak_bytes;              /* of the group, page cache included */
-	int64_t memory_peak_anon_sampled_bytes;
+	int64_t memory_peak_anon_sampled_bytes; /* anonymous memory, the most that was seen; -1 when it ended before the first look */
 	int64_t pids_peak;
 	int64_t oom_kills;
 	int survivors_killed;                   /* descendants that cleanup killed */

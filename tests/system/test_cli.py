@@ -118,6 +118,27 @@ def _():
     equal(caisson.show(result.receipt["run"]), result.receipt, "show gives the same")
 
 
+# Files in a space of the run count as its memory, and are not anonymous. A look is taken every 128 ms at the latest.
+HOLDER = """
+import time
+size = 24 << 20
+with open("/tmp/file", "wb") as file:
+    for _ in range(56):
+        file.write(bytes(1 << 20))
+held = b"x" * size
+time.sleep(0.5)
+"""
+
+
+@suite.case("anonymous memory is sampled: what a program holds, and not its files")
+def _():
+    result = Caisson().run("python3", "-c", HOLDER)
+    sampled, peak = (result.receipt["usage"][f"memory_peak_{name}bytes"] for name in ("anon_sampled_", ""))
+    holds(24 << 20 <= sampled <= 50 << 20 and peak >= 80 << 20, f"sampled {sampled}, peak {peak}")
+    at_once = Caisson().run("true").receipt["usage"]["memory_peak_anon_sampled_bytes"]
+    holds(at_once is None or at_once > 0, f"of a program that ends at once: {at_once}")
+
+
 @suite.case("a manifest says the same as options do")
 def _():
     caisson = Caisson()

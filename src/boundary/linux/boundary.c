@@ -156,9 +156,9 @@ static void free_boundary(struct boundary *base)
 	if (!base)
 		return;
 	struct linux_boundary *boundary = self(base);
-	int *fds[] = {&boundary->interrupt,  &boundary->init_pidfd, &boundary->main_pidfd, &boundary->control,
-	              &boundary->out,        &boundary->network,    &boundary->streams[0], &boundary->streams[1],
-	              &boundary->wall_timer, &boundary->cpu_timer,  &boundary->oom_event};
+	int *fds[] = {&boundary->interrupt,  &boundary->init_pidfd, &boundary->main_pidfd,   &boundary->control,
+	              &boundary->out,        &boundary->network,    &boundary->streams[0],   &boundary->streams[1],
+	              &boundary->wall_timer, &boundary->cpu_timer,  &boundary->sample_timer, &boundary->oom_event};
 	if (boundary->init_pidfd >= 0)
 		linux_kill_unit(boundary);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
@@ -192,7 +192,8 @@ int linux_boundary_open(struct linux_provider *provider, struct boundary **ret, 
 		return err_set(err, ERR_NO_MEMORY, "boundary");
 	*boundary = (struct linux_boundary){
 		.base.ops = &ops, .provider = provider, .ids.lock = -1, .init_pidfd = -1, .main_pidfd = -1, .control = -1, .out = -1,
-		.network = -1, .streams = {-1, -1}, .wall_timer = -1, .cpu_timer = -1, .oom_event = -1, .kill_sent_ns = INT64_MAX,
+		.network = -1, .streams = {-1, -1}, .wall_timer = -1, .cpu_timer = -1, .sample_timer = -1, .oom_event = -1,
+		.kill_sent_ns = INT64_MAX, .anon_peak_bytes = -1,
 	};
 	struct boundary_identity nobody = {"", ""};
 	cgroups_init(&boundary->groups, NULL, NULL, &nobody);

@@ -297,6 +297,12 @@ int64_t cgroups_cpu_ns(const struct cgroups *groups)
 	return total < 0 ? -1 : total - groups->cpu_base_ns;
 }
 
+int64_t cgroups_anon_bytes(const struct cgroups *groups)
+{
+	bool v2 = groups->host->controllers[CONTROLLER_MEMORY].v2;
+	return read_keyed(cgroups_of(groups, CONTROLLER_MEMORY), "memory.stat", v2 ? "anon" : "rss");
+}
+
 int64_t cgroups_oom_kills(const struct cgroups *groups)
 {
 	int group = cgroups_of(groups, CONTROLLER_MEMORY);

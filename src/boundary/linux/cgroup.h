@@ -57,6 +57,8 @@ int cgroups_start_accounting(struct cgroups *groups, struct err *err);
 
 /* CPU time since the gate, or -1. */
 int64_t cgroups_cpu_ns(const struct cgroups *groups);
+/* Anonymous memory of the guest's group at this moment, or -1. The kernel's own counter, up to some 64 pages a CPU behind. */
+int64_t cgroups_anon_bytes(const struct cgroups *groups);
 /* OOM kills in the guest's group, or -1. */
 int64_t cgroups_oom_kills(const struct cgroups *groups);
 /* Processes in the guest's group (v2, else v1 pids), or -1. */

@@ -90,6 +90,7 @@ int linux_cleanup(struct linux_boundary *boundary, struct boundary_usage *ret, s
 		return rc;
 	if (boundary->phase >= LINUX_LAUNCHED && !settled)
 		cgroups_read_usage(&boundary->groups, &usage);
+	usage.memory_peak_anon_sampled_bytes = boundary->anon_peak_bytes;
 	usage.survivors_killed = boundary->survivors;
 	usage.space_full = view_space_full(&boundary->view);
 	drop_view(boundary);

@@ -71,7 +71,9 @@ struct linux_boundary {
 	uint32_t init_attested, main_attested;
 	bool oom_score_fixed; /* the guest cannot lower it */
 
-	int wall_timer, cpu_timer, oom_event;
+	int wall_timer, cpu_timer, sample_timer, oom_event;
+	int64_t sample_step_ns;
+	int64_t anon_peak_bytes;     /* of the samples; -1: none yet */
 	int64_t launched_ns;
 	int64_t kill_sent_ns;        /* INT64_MAX: not yet */
 	int64_t main_dead_ns;        /* after our kill; 0: not yet */

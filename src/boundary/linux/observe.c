@@ -23,8 +23,10 @@
 #include "capture/capture.h"
 
 enum { PUMP_MAX = 256 * 1024, CPU_STEP_MIN_NS = 500000 };
+/* Anonymous memory is looked at soon after the gate, and then less and less often. */
+enum { SAMPLE_FIRST_NS = 2000000, SAMPLE_LAST_NS = 128000000 };
 
-enum { SRC_CONTROL, SRC_INIT, SRC_OUT, SRC_ERR, SRC_WALL, SRC_CPU, SRC_OOM, SRC_INTERRUPT, SRC_WAKE, SRC_MAIN, SRC_COUNT };
+enum { SRC_CONTROL, SRC_INIT, SRC_OUT, SRC_ERR, SRC_WALL, SRC_CPU, SRC_SAMPLE, SRC_OOM, SRC_INTERRUPT, SRC_WAKE, SRC_MAIN, SRC_COUNT };
 
 static int arm(int timer, int64_t after_ns, struct err *err)
 {
@@ -53,7 +55,11 @@ static int make_timers(struct linux_boundary *boundary, struct err *err)
 {
 	boundary->wall_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	boundary->cpu_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	return boundary->wall_timer < 0 || boundary->cpu_timer < 0 ? err_sys(err, errno, "timerfd_create") : 0;
+	boundary->sample_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (boundary->wall_timer < 0 || boundary->cpu_timer < 0 || boundary->sample_timer < 0)
+		return err_sys(err, errno, "timerfd_create");
+	boundary->sample_step_ns = SAMPLE_FIRST_NS;
+	return arm(boundary->sample_timer, boundary->sample_step_ns, err);
 }
 
 int linux_launch(struct linux_boundary *boundary, struct err *err)
@@ -79,9 +85,17 @@ int linux_launch(struct linux_boundary *boundary, struct err *err)
 
 /* ---- what can happen ---- */
 
+static void sample_memory(struct linux_boundary *boundary)
+{
+	int64_t bytes = cgroups_anon_bytes(&boundary->groups);
+	if (bytes > 0 && bytes > boundary->anon_peak_bytes) /* 0: its counter lags behind */
+		boundary->anon_peak_bytes = bytes;
+}
+
 static void limit_met(struct linux_boundary *boundary, enum boundary_limit limit, struct boundary_event *ret)
 {
 	*ret = (struct boundary_event){.kind = BOUNDARY_LIMIT, .limit = limit, .at_ns = clock_mono_ns()};
+	sample_memory(boundary);
 	if (boundary->spec.plan->limits.on_limit_grace_ms == 0 || limit == BOUNDARY_LIMIT_MEMORY)
 		linux_kill_unit(boundary);
 }
@@ -195,6 +209,17 @@ static int wall_timer_fired(struct linux_boundary *boundary, struct boundary_eve
 	return 1;
 }
 
+static int sample_timer_fired(struct linux_boundary *boundary, struct err *err)
+{
+	uint64_t ignored;
+	if (read(boundary->sample_timer, &ignored, sizeof(ignored)) < 0)
+		return 0;
+	sample_memory(boundary);
+	if (boundary->sample_step_ns < SAMPLE_LAST_NS)
+		boundary->sample_step_ns *= 2;
+	return arm(boundary->sample_timer, boundary->sample_step_ns, err);
+}
+
 /* v1 tells that the group is out of memory, not yet that somebody was killed for it: the count decides. */
 static int memory_event(struct linux_boundary *boundary, struct boundary_event *ret)
 {
@@ -237,6 +262,8 @@ static int handle(struct linux_boundary *boundary, const struct pollfd *sources,
 		rc = wall_timer_fired(boundary, ret);
 	if (rc == 0 && sources[SRC_CPU].revents && !boundary->cpu_reported)
 		rc = cpu_timer_fired(boundary, ret, err);
+	if (rc == 0 && sources[SRC_SAMPLE].revents)
+		rc = sample_timer_fired(boundary, err);
 	if (rc == 0 && sources[SRC_INTERRUPT].revents)
 		rc = interrupted(boundary, true, ret);
 	if (rc == 0 && sources[SRC_WAKE].revents)
@@ -275,6 +302,7 @@ int linux_observe(struct linux_boundary *boundary, int64_t deadline_ns, struct b
 			[SRC_ERR] = {boundary->streams[1], POLLIN, 0},
 			[SRC_WALL] = {boundary->wall_timer, POLLIN, 0},
 			[SRC_CPU] = {boundary->cpu_reported ? -1 : boundary->cpu_timer, POLLIN, 0},
+			[SRC_SAMPLE] = {boundary->sample_timer, POLLIN, 0},
 			[SRC_OOM] = {boundary->oom_event, POLLIN, 0},
 			[SRC_INTERRUPT] = {boundary->interrupt, POLLIN, 0},
 			[SRC_WAKE] = {boundary->provider->wake_fd, POLLIN, 0},

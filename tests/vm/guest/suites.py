@@ -28,7 +28,7 @@ ENVIRONMENT = {
 
 # The cases that a kernel or a layout of cgroups could decide otherwise. What happens to bytes of output is the same everywhere.
 CORE_CLI = ("exit 137", "kill -9", "memory beyond", "sleep 60 under", "is not there", "keeps the outputs open", "handles closed",
-            "ignores TERM", "doctor", "share a uid")
+            "ignores TERM", "doctor", "share a uid", "anonymous memory")
 CORE_HOSTILE = ("H01", "H02", "H03", "H10", "H15", "H16", "H18", "H22", "H23", "H36", "H37", "H38", "H39", "H40", "H41", "H43", "H45", "H48",
                 "H50", "H51", "H94", "H99")
 MORE_HOSTILE = ("H05", "H06", "H07", "H08", "H14", "H17", "H19", "H21", "H24", "H27", "H35", "H42", "H61", "H84", "H85", "H86", "H87", "H88",
