@@ -4,7 +4,8 @@
 All of them give /bin/true the same view (read-only /usr, /proc, a small /dev, tmpfs on /tmp, /box and /dev/shm, a few files of
 /etc, a hostname of its own, no network) as uid 1000 in a session of its own. Caisson does more in that time: limits in cgroups
 read back, a seccomp filter, a durable ledger, a signed receipt, and the proof that nothing is left. The runs are interleaved by
-pairs.c; each figure comes with its number of runs and its spread. Then breakdown.py says where the time goes.
+pairs.c; each figure comes with its number of runs and its spread. One round of floor.c as a process of its own says how little the
+system calls of a boundary and two durable writes alone can take. Then breakdown.py says where the time goes.
 """
 
 import argparse
@@ -40,6 +41,13 @@ def etc_sources():
     return own + [(os.path.realpath(f"/etc/{name}"), f"/etc/{name}") for name in ETC_HOST if os.path.exists(f"/etc/{name}")]
 
 
+def compile_tool(name):
+    program = os.path.join(WORK, name)
+    source = os.path.join(TOP, "tests", "bench", f"{name}.c")
+    subprocess.run(["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", source, "-o", program], check=True)
+    return program
+
+
 def prepare():
     """What the commands need and must not be timed: the timing loop, the files of /etc, a ledger."""
     os.umask(0o022)
@@ -49,8 +57,7 @@ def prepare():
     for name, text in ETC_OWN.items():
         with open(os.path.join(WORK, "etc", name), "w", encoding="utf-8") as file:
             file.write(text)
-    source = os.path.join(TOP, "tests", "bench", "pairs.c")
-    subprocess.run(["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", source, "-o", PAIRS], check=True)
+    compile_tool("pairs")
 
 
 def caisson():
@@ -146,6 +153,8 @@ def report(times):
         print(f"caisson / {other}: {ratio:.2f} (goal <= {goal}): {'met' if ratio <= goal else 'MISSED'}; "
               f"in {pairs} of {len(times[other])} pairs")
         met = met and ratio <= goal
+    print(f"floor / bwrap: {statistics.median(times['floor']) / statistics.median(times['bwrap']):.2f}; "
+          f"caisson - floor: {statistics.median(times['caisson']) - statistics.median(times['floor']):.2f} ms")
     return met
 
 
@@ -156,7 +165,8 @@ def main():
     if options.pairs < 50:
         parser.error("fewer than 50 pairs say little")
     prepare()
-    commands = {"caisson": caisson(), "bwrap": bwrap(), "runc": runc(), "bare": [PROGRAM]}
+    floor = [compile_tool("floor"), os.path.join(WORK, "ledger"), PROGRAM, "once"]
+    commands = {"caisson": caisson(), "floor": floor, "bwrap": bwrap(), "runc": runc(), "bare": [PROGRAM]}
     met = report(measure(commands, options.pairs))
     print()
     breakdown.report(breakdown.measure(commands["caisson"][0], os.path.join(WORK, "ledger"), PROGRAM, options.pairs))

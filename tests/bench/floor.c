@@ -1,7 +1,7 @@
 /* floor.c - the least that a run with a boundary and a durable ledger can cost here: the bare system calls of both, and nothing else.
  *
- * Usage: floor DIR PROGRAM
- * DIR is on the file system of a ledger. For each line on standard input it does one round and prints nanoseconds: groups made in
+ * Usage: floor DIR PROGRAM [once]
+ * DIR is on the file system of a ledger. For each line on standard input, or once, it does a round and prints nanoseconds: groups made in
  * the hierarchies that are mounted, limits written; a child in new namespaces and those groups, with a root of its own (tmpfs, /usr read-only,
  * /proc), which waits at a gate; one durable write; the gate opened; the program executed and reaped; groups removed; another durable write. What
  * Caisson does besides (verify, judge, record, sign) is what the comparison with this shows. */
@@ -198,13 +198,15 @@ int main(int argc, char **argv)
 {
 	char line[16];
 
-	if (argc != 3)
-		die("usage: floor DIR PROGRAM");
+	bool once = argc == 4 && strcmp(argv[3], "once") == 0;
+
+	if (argc != 3 && !once)
+		die("usage: floor DIR PROGRAM [once]");
 	int dir = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int log = openat(dir, "floor.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (log < 0)
 		die(argv[1]);
-	while (fgets(line, sizeof(line), stdin)) {
+	for (bool more = true; more && (once || fgets(line, sizeof(line), stdin)); more = !once) {
 		int64_t started_ns = now_ns();
 		go_round(log, argv[2]);
 		printf("%lld\n", (long long)(now_ns() - started_ns));

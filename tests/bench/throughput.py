@@ -34,13 +34,6 @@ class Connection(http.client.HTTPConnection):
         return json.loads(self.getresponse().read())
 
 
-def compile_tool(name):
-    program = os.path.join(WORK, name)
-    source = os.path.join(TOP, "tests", "bench", f"{name}.c")
-    subprocess.run(["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", source, "-o", program], check=True)
-    return program
-
-
 class Keeper:
     def __init__(self, workers):
         self.program = os.path.join(TOP, "build", "caisson")
@@ -77,7 +70,7 @@ class Floor:
     """So many processes of floor.c, each of which does a round when it is asked."""
 
     def __init__(self, processes):
-        words = [compile_tool("floor"), os.path.join(WORK, "ledger"), PROGRAM]
+        words = [bench.compile_tool("floor"), os.path.join(WORK, "ledger"), PROGRAM]
         self.popens = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
 
     def ask(self, count):
@@ -106,7 +99,7 @@ class Floor:
 
 def throughput(rounds, count, workers):
     """name -> [runs a second], of each round."""
-    parallel = compile_tool("parallel")
+    parallel = bench.compile_tool("parallel")
     path = os.path.join(WORK, "batch.jsonl")
     with open(path, "w", encoding="utf-8") as file:
         file.write((MANIFEST + "\n") * count)
@@ -140,7 +133,7 @@ def submit_and_wait(connection):
 
 def latency(rounds):
     """name -> [milliseconds]"""
-    parallel = compile_tool("parallel")
+    parallel = bench.compile_tool("parallel")
     times = {"caisson": [], "floor": [], "bare": []}
     keeper = Keeper(1)
     floor = Floor(1)
