@@ -47,12 +47,24 @@ void id_new(const char *prefix, char ret[static ID_SIZE])
 	*at = '\0';
 }
 
-bool id_valid(const char *prefix, const char *text)
+/* How many random characters follow; -1 when something else does. */
+static int random_chars(const char *prefix, const char *text)
 {
 	size_t length = strlen(prefix);
 
 	if (strncmp(text, prefix, length) != 0 || text[length] != '-')
-		return false;
+		return -1;
 	const char *random = text + length + 1;
-	return strlen(random) == ID_RANDOM_CHARS && strspn(random, alphabet) == ID_RANDOM_CHARS;
+	size_t count = strspn(random, alphabet);
+	return random[count] == '\0' && count <= ID_RANDOM_CHARS ? (int)count : -1;
+}
+
+bool id_valid(const char *prefix, const char *text)
+{
+	return random_chars(prefix, text) == ID_RANDOM_CHARS;
+}
+
+bool id_begins(const char *prefix, const char *text)
+{
+	return random_chars(prefix, text) >= ID_STEM_MIN;
 }

@@ -51,22 +51,26 @@ int client_ask(struct client *client, struct http_call *call, json_t **ret, stru
 	return reply_good(call) ? 0 : error_of(call, err);
 }
 
-static int find_latest(struct client *client, char ret_run_id[static ID_SIZE], struct err *err)
+/* The one run of a list. none: what is said when it is empty. */
+static int find_in_list(struct client *client, const char *target, const char *none, char ret_run_id[static ID_SIZE], struct err *err)
 {
 	HTTP_CALL_AUTO struct http_call call = HTTP_CALL_INIT;
 	JSON_AUTO json_t *document = NULL;
 
-	http_call_set(&call, "GET", "/v1/runs?limit=1");
+	http_call_set(&call, "GET", "%s", target);
 
 	int result = client_ask(client, &call, &document, err);
 
 	if (result)
 		return result;
 
-	const char *run = json_string_value(json_object_get(json_array_get(json_object_get(document, "runs"), 0), "run"));
+	const json_t *runs = json_object_get(document, "runs");
+	const char *run = json_string_value(json_object_get(json_array_get(runs, 0), "run"));
 
 	if (!run || !id_valid("run", run))
-		return err_set(err, ERR_NOT_FOUND, "there is no run yet");
+		return err_set(err, ERR_NOT_FOUND, "%s", none);
+	if (json_array_size(runs) > 1)
+		return err_set(err, ERR_CONFLICT, "more than one run begins with %s", client->request->run);
 	memcpy(ret_run_id, run, ID_SIZE);
 	return 0;
 }
@@ -78,9 +82,17 @@ int client_find_run(struct client *client, char ret_run_id[static ID_SIZE], stru
 	if (!name)
 		return err_set(err, ERR_INVALID, "$.run: missing");
 	if (strcmp(name, "latest") == 0)
-		return find_latest(client, ret_run_id, err);
-	if (!id_valid("run", name))
-		return err_set(err, ERR_INVALID, "\"%s\" is not the whole id of a run (run-…), nor \"latest\"", name);
-	memcpy(ret_run_id, name, ID_SIZE);
-	return 0;
+		return find_in_list(client, "/v1/runs?limit=1", "there is no run yet", ret_run_id, err);
+	if (id_valid("run", name)) {
+		memcpy(ret_run_id, name, ID_SIZE);
+		return 0;
+	}
+	if (!id_begins("run", name))
+		return err_set(err, ERR_INVALID, "\"%s\" is not the id of a run (run-…), nor the beginning of one, nor \"latest\"", name);
+
+	char target[sizeof "/v1/runs?limit=2&run=" + ID_SIZE], none[sizeof "there is no run " + ID_SIZE];
+
+	snprintf(target, sizeof target, "/v1/runs?limit=2&run=%s", name);
+	snprintf(none, sizeof none, "there is no run %s", name);
+	return find_in_list(client, target, none, ret_run_id, err);
 }

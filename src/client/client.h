@@ -50,7 +50,7 @@ struct losses {
 };
 int client_lost(struct client *client, const struct http_call *call, struct losses *losses, struct err *err);
 
-/* The id of the run that the request names; "latest" is asked for. */
+/* The id of the run that the request names; "latest" is asked for, and what may be the beginning of one. */
 int client_find_run(struct client *client, char ret_run_id[static ID_SIZE], struct err *err);
 
 /* Waits until the run is sealed, or its result is provisional; shows the outcome (outcome.h) and gives the exit status of it. */

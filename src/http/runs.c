@@ -69,8 +69,8 @@ static int ask_list(struct request *request, struct question *ret, struct err *e
 	int result = parameter_number(request, "limit", WIRE_LIST_MAX, &limit, err);
 	if (result)
 		return result;
-	ret->text = json_pack("{s:s, s:I, s:s*, s:s*}", "op", "list", "limit", (json_int_t)limit, "cursor",
-	                      parameter_text(request, "cursor"), "owner", parameter_text(request, "owner"));
+	ret->text = json_pack("{s:s, s:I, s:s*, s:s*, s:s*}", "op", "list", "limit", (json_int_t)limit, "cursor",
+	                      parameter_text(request, "cursor"), "owner", parameter_text(request, "owner"), "run", parameter_text(request, "run"));
 	return ret->text ? 0 : err_set(err, ERR_INVALID, "the query is no UTF-8");
 }
 
@@ -79,7 +79,7 @@ static void answer_list(struct request *request, struct answer *answer)
 	respond_json(request, MHD_HTTP_OK, answer);
 }
 
-static const char *const list_parameters[] = {"limit", "cursor", "owner", NULL};
+static const char *const list_parameters[] = {"limit", "cursor", "owner", "run", NULL};
 
 const struct route route_runs_list = {.method = MHD_HTTP_METHOD_GET, .pattern = "/v1/runs", .parameters = list_parameters,
 	.ask = ask_list, .answer = answer_list};

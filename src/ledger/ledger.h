@@ -129,6 +129,7 @@ struct ledger_list_query {
 	int64_t limit;
 	int64_t before;        /* position of the last row that was seen; 0: from the newest on */
 	const char *principal; /* NULL: everybody's */
+	const char *stem;      /* runs whose id begins so (id_begins); NULL: all */
 };
 
 struct ledger_list_row {
@@ -249,7 +250,7 @@ struct ledger_ops {
 
 	/* The newest first. */
 	int (*list)(struct ledger *ledger, const struct ledger_list_query *query, ledger_list_fn fn, void *context, struct err *err);
-	/* Text is the caller's (free). NULL receipt when not sealed. run_id may be an unambiguous prefix of 6 characters or more, or
+	/* Text is the caller's (free). NULL receipt when not sealed. run_id may be an unambiguous beginning of one (id_begins), or
 	 * "latest"; the full id is written to ret_run_id. */
 	int (*find_run)(struct ledger *ledger, const char *name, char ret_run_id[static ID_SIZE], struct err *err);
 	int (*receipt)(struct ledger *ledger, const char *run_id, char **ret_receipt, struct err *err);

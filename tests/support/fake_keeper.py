@@ -298,7 +298,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def list(self, _body):
         limit, after = int(self.parameters.get("limit", 50)), int(self.parameters.get("cursor", 0))
-        runs = list(self.keeper.runs.values())[::-1]
+        runs = [run for run in self.keeper.runs.values() if run.run.startswith(self.parameters.get("run", ""))][::-1]
         page = [run.state() for run in runs[after:after + limit]]
         self.answer(200, {"runs": page, "next": str(after + limit) if after + limit < len(runs) else None})
 

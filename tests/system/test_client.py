@@ -149,6 +149,17 @@ def _():
         verified(client.caisson)
 
 
+@suite.case("a run is named by the beginning of its id, too, where it is the only one")
+def _():
+    with Client(workers=1) as client:
+        run = client.submit("--", "sleep", "60")
+        client.wait_state(run, "running")
+        equal(client.call("cancel", run[:14]), (0, f"{run} is being cancelled\n", ""))
+        equal(client.call("wait", run[:14])[0], 125)
+        other = run[:12] + ("aa" if run[12:14] != "aa" else "bb")
+        equal(client.call("wait", other), (125, "", f"caisson: wait: there is no run {other}\n"))
+
+
 @suite.case("a keeper killed with -9 and started again: who waits, follows or listens hears the end")
 def _():
     with Client() as client:

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from support import harness, scratch  # noqa: E402
 from support.caisson import BIN, need  # noqa: E402
-from support.fake_keeper import FakeKeeper, Fault  # noqa: E402
+from support.fake_keeper import FakeKeeper, Fault, Run  # noqa: E402
 from support.harness import equal, holds  # noqa: E402
 
 suite = harness.Suite("client-faults")
@@ -261,7 +261,18 @@ def _():
             status, _out, err = Client(keeper).call(verb, ABSENT)
             equal((status, err), (125, f"caisson: {verb}: there is no run {ABSENT}\n"))
             status, _out, err = Client(keeper).call(verb, "../runs")
-            holds(status == 125 and "is not the whole id of a run" in err, err)
+            holds(status == 125 and "is not the id of a run" in err, err)
+
+
+@suite.case("the beginning of an id that two runs have names none of them")
+def _():
+    with FakeKeeper() as keeper:
+        for last in "ab":
+            run = Run("run-aaaaaaaaaaaaaaa" + last, {"command": {"argv": ["true"]}})
+            keeper.runs[run.run] = run
+        for verb in ("wait", "cancel", "events"):
+            equal(Client(keeper).call(verb, "run-aaaa"), (125, "", f"caisson: {verb}: more than one run begins with run-aaaa\n"))
+        equal(keeper.count("GET", "/v1/runs?limit=2&run=run-aaaa"), 3)
 
 
 @suite.case("logs -f: each stream to its own, over lost and cut replies, byte for byte")

@@ -58,6 +58,14 @@ static int read_cursor(const struct call *call, int64_t *ret, struct err *err)
 	return 0;
 }
 
+static int read_stem(const struct call *call, const char **ret, struct err *err)
+{
+	int result = argument_text(call, "run", ID_SIZE - 1, ret, err);
+	if (result == 0 && *ret && !id_begins("run", *ret))
+		return err_set(err, ERR_INVALID, "run must be an id, or run- and %d characters of one at least", ID_STEM_MIN);
+	return result;
+}
+
 static json_t *next_cursor(const struct listing *listing)
 {
 	char text[CURSOR_SIZE];
@@ -77,6 +85,8 @@ static int handle_list(struct call *call, struct err *err)
 		result = argument_text(call, "owner", API_PRINCIPAL_MAX - 1, &owner, err);
 	if (result == 0)
 		result = read_cursor(call, &query.before, err);
+	if (result == 0)
+		result = read_stem(call, &query.stem, err);
 	if (result == 0 && listing.limit == 0)
 		result = err_set(err, ERR_INVALID, "limit must be 1 or more");
 	if (result)
@@ -90,7 +100,7 @@ static int handle_list(struct call *call, struct err *err)
 	return reply_json(call, json_pack("{s:O, s:o}", "runs", rows, "next", next_cursor(&listing)), err);
 }
 
-static const char *const list_keys[] = {"limit", "cursor", "owner", NULL};
+static const char *const list_keys[] = {"limit", "cursor", "owner", "run", NULL};
 
 const struct operation operation_list = {.name = "list", .keys = list_keys, .handle = handle_list};
 

@@ -6,7 +6,7 @@
  * Channel: messages as in keeper/channel.h, both ends non-blocking. The front asks, one request at a time:
  *
  *     {"op":"submit","idempotency_key":"…"}   the manifest as document, or as descriptor if it is long     → run, existing
- *     {"op":"list","limit":N,"cursor":"…","owner":"…"}
+ *     {"op":"list","limit":N,"cursor":"…","owner":"…","run":"…"}
  *     {"op":"run","run":"run-…","wait_ms":N}
  *     {"op":"cancel","run":"run-…"}                                                                        → sealed
  *     {"op":"logs","run":"run-…","stream":"stdout","offset":N,"wait_ms":N}                                 → next, end

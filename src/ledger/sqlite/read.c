@@ -1,4 +1,5 @@
 /* read.c - what is asked of a ledger. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,6 @@
 
 enum {
 	UNSEALED_MAX = 8 * LEDGER_SLOTS_MAX, /* slots of all profiles */
-	PREFIX_MIN = 6,
 	ARGV_SIZE = 256,                     /* of a command, for display */
 };
 
@@ -160,14 +160,31 @@ int ledger_run_state(struct ledger *base, const char *run_id, struct ledger_run_
 	return r;
 }
 
+/* What no id that begins so reaches. */
+static void end_of_stem(const char *stem, char ret[static ID_SIZE + 1])
+{
+	snprintf(ret, ID_SIZE + 1, "%s~", stem);
+}
+
+static int start_list(struct sqlite_ledger *ledger, const struct ledger_list_query *query, sqlite3_stmt **ret, struct err *err)
+{
+	const struct db_value limit = db_int(query->limit), before = db_int(query->before > 0 ? query->before : INT64_MAX);
+	const struct db_value principal = db_text(query->principal); /* NULL for everybody's */
+	char end[ID_SIZE + 1];
+
+	if (query->stem) {
+		end_of_stem(query->stem, end);
+		return db_start(&ledger->db, DB_LIST_BEGINNING, DB_VALUES(limit, before, db_text(query->stem), db_text(end), principal), ret, err);
+	}
+	return query->principal ? db_start(&ledger->db, DB_LIST_OF, DB_VALUES(limit, before, principal), ret, err)
+	                        : db_start(&ledger->db, DB_LIST, DB_VALUES(limit, before), ret, err);
+}
+
 int ledger_list(struct ledger *base, const struct ledger_list_query *query, ledger_list_fn fn, void *context, struct err *err)
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
 	DB_DONE_AUTO sqlite3_stmt *row = NULL;
-	const struct db_value before = db_int(query->before > 0 ? query->before : INT64_MAX);
-	int r = query->principal ?
-	                db_start(&ledger->db, DB_LIST_OF, DB_VALUES(db_int(query->limit), before, db_text(query->principal)), &row, err) :
-	                db_start(&ledger->db, DB_LIST, DB_VALUES(db_int(query->limit), before), &row, err);
+	int r = start_list(ledger, query, &row, err);
 
 	while (r == 0 && (r = db_step(&ledger->db, row, err)) == 1) {
 		struct ledger_list_row shown = {.created_at_ms = sqlite3_column_int64(row, 5), .position = sqlite3_column_int64(row, 7)};
@@ -205,12 +222,9 @@ static int run_by_prefix(struct sqlite_ledger *ledger, const char *name, char re
 {
 	DB_DONE_AUTO sqlite3_stmt *row = NULL;
 	char end[ID_SIZE + 1], found[ID_SIZE];
-	size_t length = strlen(name);
-	int r;
 
-	memcpy(end, name, length);
-	memcpy(end + length, "~", 2); /* behind every character of an id */
-	r = db_start(&ledger->db, DB_FIND_RUN, DB_VALUES(db_text(name), db_text(end)), &row, err);
+	end_of_stem(name, end);
+	int r = db_start(&ledger->db, DB_FIND_RUN, DB_VALUES(db_text(name), db_text(end)), &row, err);
 	if (r == 0)
 		r = db_step(&ledger->db, row, err);
 	if (r < 0)
@@ -229,13 +243,10 @@ static int run_by_prefix(struct sqlite_ledger *ledger, const char *name, char re
 
 int ledger_find_run(struct ledger *base, const char *name, char ret_run_id[static ID_SIZE], struct err *err)
 {
-	static const char id_characters[] = "abcdefghijklmnopqrstuvwxyz234567-";
-	size_t length = strnlen(name, ID_SIZE);
-
 	if (strcmp(name, "latest") == 0)
 		return latest_run(sqlite_ledger_of(base), ret_run_id, err);
-	if (length < PREFIX_MIN || length >= ID_SIZE || name[strspn(name, id_characters)] != '\0')
-		return err_set(err, ERR_INVALID, "a run is named by its id, at least %d characters of it, or `latest`", PREFIX_MIN);
+	if (!id_begins("run", name))
+		return err_set(err, ERR_INVALID, "a run is named by its id, run- and at least %d characters of it, or `latest`", ID_STEM_MIN);
 	return run_by_prefix(sqlite_ledger_of(base), name, ret_run_id, err);
 }
 

@@ -70,6 +70,8 @@ const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 		" WHERE run_id = ?1",
 	[DB_LIST] = LIST_COLUMNS " WHERE run.rowid < ?2 ORDER BY run.rowid DESC LIMIT ?1",
 	[DB_LIST_OF] = LIST_COLUMNS " WHERE principal = ?3 AND run.rowid < ?2 ORDER BY run.rowid DESC LIMIT ?1",
+	[DB_LIST_BEGINNING] = LIST_COLUMNS " WHERE run.run_id >= ?3 AND run.run_id < ?4 AND coalesce(principal = ?5, 1)"
+		" AND run.rowid < ?2 ORDER BY run.rowid DESC LIMIT ?1",
 	[DB_LATEST_RUN] = "SELECT run_id FROM run ORDER BY rowid DESC LIMIT 1",
 	[DB_FIND_RUN] = "SELECT run_id FROM run WHERE run_id >= ?1 AND run_id < ?2 ORDER BY run_id LIMIT 2",
 	[DB_RECEIPT] = "SELECT receipt FROM run LEFT JOIN seal USING (run_id) WHERE run_id = ?",

@@ -35,6 +35,17 @@ static void other_shapes_are_not_valid(void **state)
 		assert_false(id_valid("run", wrong[i]));
 }
 
+static void the_beginning_of_an_identifier_is_told_from_other_text(void **state)
+{
+	(void)state;
+	static const char *const wrong[] = {"", "run", "run-", "run-a", "run-a1", "run-ab/", "att-abc", "run-abcdefghijklmnopq", "run-ab%"};
+
+	assert_true(id_begins("run", "run-ab"));
+	assert_true(id_begins("run", "run-abcdefghijklm267"));
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+		assert_false(id_begins("run", wrong[i]));
+}
+
 static void every_character_place_varies(void **state)
 {
 	(void)state;
@@ -72,6 +83,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_identifier_has_its_shape),
 		cmocka_unit_test(other_shapes_are_not_valid),
+		cmocka_unit_test(the_beginning_of_an_identifier_is_told_from_other_text),
 		cmocka_unit_test(every_character_place_varies),
 		cmocka_unit_test(random_bytes_fill_all_that_is_asked),
 	};

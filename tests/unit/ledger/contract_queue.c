@@ -315,9 +315,17 @@ static void the_list_goes_on_behind_a_row_and_knows_whose_a_run_is(void **state)
 	row.run_id[0] = '\0';
 	assert_int_equal(ledger->ops->list(ledger, &query, take_row, &row, &err), 0);
 	assert_string_equal(row.run_id, "");
+	theirs[ID_SIZE - 4] = '\0';
+	query = (struct ledger_list_query){.limit = 10, .stem = theirs};
+	assert_int_equal(ledger->ops->list(ledger, &query, take_row, &row, &err), 0);
+	assert_memory_equal(row.run_id, theirs, ID_SIZE - 4);
+	query.principal = "uid:0";
+	row.run_id[0] = '\0';
+	assert_int_equal(ledger->ops->list(ledger, &query, take_row, &row, &err), 0);
+	assert_string_equal(row.run_id, "");
 	fixture_claim(&stage->fixture, mine, &attempt);
 	assert_int_equal(fixture_abandon(&stage->fixture, &attempt, &err), 0);
-	query.before = 0;
+	query = (struct ledger_list_query){.limit = 10, .principal = "uid:0"};
 	assert_int_equal(ledger->ops->list(ledger, &query, take_row, &row, &err), 0);
 	assert_string_equal(row.state, "queued");
 	assert_string_equal(row.attempt_id, attempt.attempt_id);

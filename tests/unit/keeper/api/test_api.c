@@ -100,6 +100,23 @@ static void the_list_goes_on_where_its_cursor_says(void **state)
 	assert_answer(stage, "GET", "/v1/runs?owner=uid:7", "", NULL, "HTTP/1.1 200 ", "\"runs\":[]");
 }
 
+static void the_list_is_cut_down_to_ids_that_begin_so(void **state)
+{
+	struct stage *stage = *state;
+	char first[ID_SIZE], second[ID_SIZE], target[64];
+	fixture_submit(&stage->fixture, NULL, first);
+	fixture_submit(&stage->fixture, NULL, second);
+	snprintf(target, sizeof(target), "/v1/runs?run=%.11s", first);
+	char *answer = ask(stage, "GET", target, "", NULL);
+	assert_has(answer, first);
+	assert_null(strstr(answer, second));
+	free(answer);
+	assert_answer(stage, "GET", "/v1/runs?run=run-a", "", NULL, "HTTP/1.1 400 ", "run must be an id");
+	assert_answer(stage, "GET", "/v1/runs?run=run-%25%25%25", "", NULL, "HTTP/1.1 400 ", "run must be an id");
+	snprintf(target, sizeof(target), "/v1/runs?run=%s&owner=uid:7", first);
+	assert_answer(stage, "GET", target, "", NULL, "HTTP/1.1 200 ", "\"runs\":[]");
+}
+
 static void who_waits_hears_of_the_seal(void **state)
 {
 	struct stage *stage = *state;
@@ -470,6 +487,7 @@ int main(int argc, char **argv)
 		api_test(artifacts_are_there_after_the_seal),
 		api_test(a_queued_run_is_told_with_the_reason_of_its_pause),
 		api_test(the_list_goes_on_where_its_cursor_says),
+		api_test(the_list_is_cut_down_to_ids_that_begin_so),
 		api_test(who_waits_hears_of_the_seal),
 		api_test(who_waits_in_vain_is_answered_when_the_time_is_over),
 		api_test(events_come_in_order_end_with_the_seal_and_say_nothing_private),
