@@ -38,7 +38,7 @@ def nothing_is_left(caisson, watch):
 
 def dies_at(caisson, point, run=None):
     """A keeper that is killed at the first passage of this point; the run is submitted to it if there is none yet."""
-    server = Server(caisson, workers=1, env={"CAISSON_FAULT": f"{point}:kill"})
+    server = Server(caisson, workers=1, env={"CAISSON_FAULT": f"{point}:kill"}, doomed=bool(run))
     if not run:
         run = server.submit("sh", "-c", "echo done")
     equal(server.popen.wait(60), -signal.SIGKILL, f"the keeper dies at {point}")
