@@ -17,7 +17,7 @@ struct reading {
 	struct err *err;
 };
 
-/* The entry goes to those that wait, or to those that only wait for their seal. */
+/* The entry goes to those that wait, to those that only wait for their seal, or to those that nobody can drive. */
 static int take_queued(void *context, const struct ledger_queued *queued)
 {
 	struct reading *reading = context;
@@ -27,8 +27,11 @@ static int take_queued(void *context, const struct ledger_queued *queued)
 	memcpy(entry.run_id, queued->run_id, sizeof(entry.run_id));
 	memcpy(entry.principal, queued->principal, sizeof(entry.principal));
 	memcpy(entry.profile, queued->profile, sizeof(entry.profile));
+	if (!*entry.profile)
+		server_set_aside(server, &entry, "its plan cannot be read");
 	server_lock(server);
-	int result = queue_add(entry.cancelled ? server->cancelled : server->queue, &entry, reading->err);
+	bool damaged = queue_find(server->damaged, entry.run_id);
+	int result = damaged ? 0 : queue_add(entry.cancelled ? server->cancelled : server->queue, &entry, reading->err);
 	server_unlock(server);
 	if (result < 0)
 		return result;
@@ -100,7 +103,9 @@ static void seal_cancelled(struct server *server)
 			result = passage_claim(server, passage, &why);
 		if (result == 0)
 			result = end_cancelled(server, passage, &why);
-		if (result < 0 && result != ERR_STATE)
+		if (result == ERR_DAMAGED)
+			server_set_aside(server, &entry, why.text);
+		else if (result < 0 && result != ERR_STATE)
 			server_log(server, "cancel_failed", "{s:s, s:s}", "run", entry.run_id, "reason", why.text);
 		passage_free(passage);
 	}

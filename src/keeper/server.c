@@ -38,6 +38,17 @@ void server_log(struct server *server, const char *event, const char *format, ..
 	server->options.log(server->options.context, event, details);
 }
 
+void server_set_aside(struct server *server, const struct queue_entry *entry, const char *reason)
+{
+	server_lock(server);
+	bool known = queue_find(server->damaged, entry->run_id);
+	if (!known)
+		(void)queue_add(server->damaged, entry, NULL); /* no room: it is told, and told again */
+	server_unlock(server);
+	if (!known)
+		server_log(server, "run_unreadable", "{s:s, s:s}", "run", entry->run_id, "reason", reason);
+}
+
 void server_tell_changed(struct server *server, const char *run_id)
 {
 	if (server->options.changed)
@@ -253,6 +264,8 @@ int server_start(const struct server_options *options, struct server **ret, stru
 	if (result == 0)
 		result = queue_new(INT32_MAX, &server->cancelled, err);
 	if (result == 0)
+		result = queue_new(INT32_MAX, &server->damaged, err);
+	if (result == 0)
 		result = start(server, err);
 	if (result < 0) {
 		server_free(server);
@@ -291,6 +304,7 @@ void server_free(struct server *server)
 	keeper_watch_free(server->watch);
 	queue_free(server->queue);
 	queue_free(server->cancelled);
+	queue_free(server->damaged);
 	pthread_cond_destroy(&server->house_wake);
 	pthread_cond_destroy(&server->settled);
 	pthread_mutex_destroy(&server->lock);

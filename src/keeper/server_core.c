@@ -117,7 +117,7 @@ static bool stop_slots(struct server *server, const char *run_id)
 static void stop_waiting(struct server *server, const char *run_id)
 {
 	struct queue_entry entry;
-	if (queue_find(server->cancelled, run_id))
+	if (queue_find(server->cancelled, run_id) || queue_find(server->damaged, run_id))
 		return;
 	if (!queue_remove(server->queue, run_id, &entry) || queue_add(server->cancelled, &entry, NULL) < 0)
 		server->rescan = true;
@@ -147,11 +147,12 @@ static int core_live(void *context, const char *run_id, struct api_live *ret, st
 	server_lock(server);
 	const struct queue_entry *entry = queue_find(server->queue, run_id);
 	ret->driven = find_slot(server, run_id) != NULL;
-	bool known = entry || ret->driven || queue_find(server->cancelled, run_id);
-	ret->paused = entry && server_route(server, entry->profile, entry->principal, &index) == ROUTE_NONE;
+	bool damaged = queue_find(server->damaged, run_id);
+	bool known = entry || ret->driven || damaged || queue_find(server->cancelled, run_id);
+	ret->paused = damaged || (entry && server_route(server, entry->profile, entry->principal, &index) == ROUTE_NONE);
 	server_unlock(server);
 	if (ret->paused)
-		snprintf(ret->reason, sizeof(ret->reason), "no_safe_worker");
+		snprintf(ret->reason, sizeof(ret->reason), "%s", damaged ? "damaged" : "no_safe_worker");
 	return known ? 0 : err_set(err, ERR_NOT_FOUND, "run %s is not one of this keeper's", run_id);
 }
 
@@ -264,7 +265,8 @@ static void core_stats(void *context, struct api_stats *ret)
 		if (first && server_route(server, slot->profile, "", &index) == ROUTE_NONE)
 			ret->paused += queue_waiting(server->queue, slot->profile);
 	}
-	ret->queued = queue_length(server->queue);
+	ret->paused += queue_length(server->damaged);
+	ret->queued = queue_length(server->queue) + queue_length(server->damaged);
 	server_unlock(server);
 	ledger_share_count(server->options.keeper->ledger, &counts);
 	ret->ledger_commits = (uint64_t)counts.commits;

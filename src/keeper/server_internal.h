@@ -86,6 +86,7 @@ struct server {
 	bool rescan;                           /* something earlier is queued again */
 	bool poked;
 	struct queue *cancelled;               /* to be sealed without a worker */
+	struct queue *damaged;                 /* whose documents cannot be read: shown as such, and driven by nobody */
 	bool draining, stopping;
 	struct api_stats stats;
 };
@@ -114,6 +115,9 @@ void server_dispatch(struct server *server);
 enum route server_route(const struct server *server, const char *profile, const char *owner, size_t *ret_index);
 
 /* The format is json_pack's; NULL: no details. Never with the lock. */
+/* Such a run, seen for the first time or again. Without the lock. */
+void server_set_aside(struct server *server, const struct queue_entry *entry, const char *reason);
+
 void server_log(struct server *server, const char *event, const char *format, ...);
 
 void server_tell_changed(struct server *server, const char *run_id);

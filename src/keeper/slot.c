@@ -349,7 +349,10 @@ static void drive(struct slot *slot)
 	if (result == 0)
 		result = carry(slot, &why);
 	if (!slot->passage) {
-		server_log(server, "run_unreadable", "{s:s, s:s}", "run", job.run_id, "reason", why.text);
+		if (result == ERR_DAMAGED)
+			server_set_aside(server, &job, why.text);
+		else
+			server_log(server, "run_unreadable", "{s:s, s:s}", "run", job.run_id, "reason", why.text);
 		enter(slot, STATS_AVAILABLE, "");
 	} else if (!slot->passage->claimed) {
 		settle_unclaimed(slot, result, &why);

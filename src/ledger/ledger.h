@@ -146,7 +146,7 @@ struct ledger_list_row {
 /* A run that waits to be claimed. */
 struct ledger_queued {
 	int64_t position; /* in order of arrival; a run that is queued again has its old one */
-	char run_id[ID_SIZE], principal[64], profile[16]; /* profile: "" when it has no plan */
+	char run_id[ID_SIZE], principal[64], profile[16]; /* profile: "" when no plan can be read */
 	int attempts;     /* abandoned ones */
 	bool cancelled;   /* it is claimed all the same, to be sealed */
 	int64_t created_at_ms;

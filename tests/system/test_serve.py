@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """test_serve.py - the keeper of many runs: its queue, its workers, its end, and what it does when any of them dies."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -9,6 +10,7 @@ import select
 import shutil
 import signal
 import socket
+import sqlite3
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -240,6 +242,43 @@ def _():
         equal(verdict_word(server.wait(running), 0), "INTERRUPTED")
         equal(verdict_word(server.wait(waiting), 0), "OK")
     nothing_is_left(caisson, watch)
+
+
+def damage(caisson, run, column):
+    """Somebody has written over a document of a run that waits."""
+    with contextlib.closing(sqlite3.connect(caisson.database(), isolation_level=None)) as connection:
+        trigger, = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'run_no_update'").fetchone()
+        connection.execute("DROP TRIGGER run_no_update")
+        connection.execute(f"UPDATE run SET {column} = x'7b7b' WHERE run_id = ?", (run,))
+        connection.execute(trigger)
+
+
+@suite.case("a run whose stored documents are damaged is set aside, and shown so; all the others go on")
+def _():
+    caisson = Caisson()
+    server = Server(caisson, workers=1)
+    running = server.submit("sleep", "60", limits={"wall_ms": 60000})
+    wait_running(server, running)
+    damaged = {server.submit("true"): column for column in ("plan", "manifest")}
+    others = [server.submit("true") for _ in range(2)]
+    server.popen.kill()
+    server.popen.wait()
+    for run, column in damaged.items():
+        damage(caisson, run, column)
+    with Server(caisson, workers=1) as server:
+        for run in others:
+            equal(verdict_word(server.wait(run), 0), "OK")
+        cancelled = next(iter(damaged))
+        equal(server.request("POST", f"/v1/runs/{cancelled}/cancel", {}).status, 202)
+        equal(verdict_word(server.wait(server.submit("true")), 0), "OK")
+        for run in damaged:
+            state = server.run_state(run)
+            equal((state["state"], state["reason"], state["cancelled"]), ("paused", "damaged", run == cancelled))
+        listed = {row["run"]: row["state"] for row in server.request("GET", "/v1/runs").json["runs"]}
+        equal(len(listed), 6)
+        equal(sorted(event["run"] for event in server.events("run_unreadable")), sorted(damaged))
+    proc.reap_orphans()
+    equal([row["run"] for row in caisson.list() if row["state"] != "sealed"], list(damaged)[::-1])
 
 
 @suite.case("two keepers on one ledger share its queue, and no run is driven twice")

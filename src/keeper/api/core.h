@@ -33,8 +33,8 @@ struct api_submitted {
 /* The keeper's own view of a run that is not sealed. */
 struct api_live {
 	bool driven;                 /* it is being driven here, or what a lost worker left of it is being recovered */
-	bool paused;                 /* queued, and no worker may take it */
-	char reason[API_REASON_MAX]; /* why: "no_safe_worker"; "" otherwise */
+	bool paused;                 /* queued, and no worker may take it, or can */
+	char reason[API_REASON_MAX]; /* why: "no_safe_worker", or "damaged": its documents cannot be read; "" otherwise */
 };
 
 struct api_worker {

@@ -11,11 +11,15 @@
 	" FROM attempt JOIN run USING (run_id) JOIN lease USING (attempt_id)"
 #define HOLDING_LEASE " AND generation = (SELECT max(generation) FROM lease WHERE lease.attempt_id = attempt.attempt_id)"
 
+/* A document that somebody has damaged is NULL, and no error of all the other rows. */
+#define READABLE(text) "(CASE WHEN json_valid(" text ") THEN " text " END)"
+
 /* A row of a list; the condition follows. */
 #define LIST_COLUMNS \
-	"SELECT run.run_id, attempt.attempt_id, coalesce(nullif(state, 'abandoned'), 'queued'), receipt ->> '$.verdict'," \
-	" receipt ->> '$.reason', created_at," \
-	" (SELECT group_concat(value, ' ') FROM json_each(CAST(manifest AS TEXT), '$.command.argv')), run.rowid, principal" \
+	"SELECT run.run_id, attempt.attempt_id, coalesce(nullif(state, 'abandoned'), 'queued')," \
+	READABLE("receipt") " ->> '$.verdict'," READABLE("receipt") " ->> '$.reason', created_at," \
+	" (SELECT group_concat(value, ' ') FROM json_each(" READABLE("CAST(manifest AS TEXT)") ", '$.command.argv'))," \
+	" run.rowid, principal" \
 	" FROM run LEFT JOIN attempt ON attempt.run_id = run.run_id" \
 	" AND number = (SELECT max(number) FROM attempt AS a WHERE a.run_id = run.run_id)" \
 	" LEFT JOIN seal ON seal.run_id = run.run_id"
@@ -56,7 +60,7 @@ const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 	[DB_QUEUE_LENGTH] = "SELECT count(*) FROM queue",
 	[DB_QUEUE_PLACE] = "SELECT position, (SELECT count(*) FROM attempt WHERE attempt.run_id = run.run_id)"
 		" FROM run LEFT JOIN queue ON position = run.rowid WHERE run.run_id = ?",
-	[DB_QUEUED] = "SELECT position, run.run_id, principal, coalesce(CAST(plan AS TEXT) ->> '$.profile', ''),"
+	[DB_QUEUED] = "SELECT position, run.run_id, principal, coalesce(" READABLE("CAST(plan AS TEXT)") " ->> '$.profile', ''),"
 		" (SELECT count(*) FROM attempt WHERE attempt.run_id = run.run_id),"
 		" EXISTS (SELECT 1 FROM cancellation WHERE cancellation.run_id = run.run_id), created_at"
 		" FROM queue JOIN run ON run.rowid = position WHERE position > ? ORDER BY position LIMIT ?",
@@ -66,7 +70,8 @@ const char *const db_statement_text[DB_STATEMENT_COUNT] = {
 	[DB_ATTEMPTS] = ATTEMPT_COLUMNS " WHERE run_id = ?" HOLDING_LEASE " ORDER BY number",
 	[DB_OPEN_RUNS] = "SELECT run_id FROM queue UNION ALL SELECT run_id FROM attempt WHERE " UNFINISHED,
 	[DB_RUN_STATE] = "SELECT principal, attached, created_at, EXISTS (SELECT 1 FROM cancellation WHERE run_id = ?1),"
-		" receipt IS NOT NULL, receipt ->> '$.verdict', receipt ->> '$.reason' FROM run LEFT JOIN seal USING (run_id)"
+		" receipt IS NOT NULL, " READABLE("receipt") " ->> '$.verdict', " READABLE("receipt") " ->> '$.reason'"
+		" FROM run LEFT JOIN seal USING (run_id)"
 		" WHERE run_id = ?1",
 	[DB_LIST] = LIST_COLUMNS " WHERE run.rowid < ?2 ORDER BY run.rowid DESC LIMIT ?1",
 	[DB_LIST_OF] = LIST_COLUMNS " WHERE principal = ?3 AND run.rowid < ?2 ORDER BY run.rowid DESC LIMIT ?1",
