@@ -85,17 +85,9 @@ int linux_launch(struct linux_boundary *boundary, struct err *err)
 
 /* ---- what can happen ---- */
 
-static void sample_memory(struct linux_boundary *boundary)
-{
-	int64_t bytes = cgroups_anon_bytes(&boundary->groups);
-	if (bytes > 0 && bytes > boundary->anon_peak_bytes) /* 0: its counter lags behind */
-		boundary->anon_peak_bytes = bytes;
-}
-
 static void limit_met(struct linux_boundary *boundary, enum boundary_limit limit, struct boundary_event *ret)
 {
 	*ret = (struct boundary_event){.kind = BOUNDARY_LIMIT, .limit = limit, .at_ns = clock_mono_ns()};
-	sample_memory(boundary);
 	if (boundary->spec.plan->limits.on_limit_grace_ms == 0 || limit == BOUNDARY_LIMIT_MEMORY)
 		linux_kill_unit(boundary);
 }
@@ -214,7 +206,9 @@ static int sample_timer_fired(struct linux_boundary *boundary, struct err *err)
 	uint64_t ignored;
 	if (read(boundary->sample_timer, &ignored, sizeof(ignored)) < 0)
 		return 0;
-	sample_memory(boundary);
+	int64_t bytes = cgroups_anon_bytes(&boundary->groups);
+	if (bytes > 0 && bytes > boundary->anon_peak_bytes) /* 0: the counter lags behind */
+		boundary->anon_peak_bytes = bytes;
 	if (boundary->sample_step_ns < SAMPLE_LAST_NS)
 		boundary->sample_step_ns *= 2;
 	return arm(boundary->sample_timer, boundary->sample_step_ns, err);
