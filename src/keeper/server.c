@@ -35,6 +35,8 @@ void server_log(struct server *server, const char *event, const char *format, ..
 	va_start(arguments, format);
 	json_t *details = format ? json_vpack_ex(NULL, 0, format, arguments) : NULL;
 	va_end(arguments);
+	if (format && !details)
+		details = json_pack("{s:s}", "details", "left out: they are no UTF-8");
 	server->options.log(server->options.context, event, details);
 }
 

@@ -115,10 +115,10 @@ void server_dispatch(struct server *server);
 enum route server_route(const struct server *server, const char *profile, const char *owner, size_t *ret_index);
 
 /* The format is json_pack's; NULL: no details. Never with the lock. */
-/* Such a run, seen for the first time or again. Without the lock. */
-void server_set_aside(struct server *server, const struct queue_entry *entry, const char *reason);
-
 void server_log(struct server *server, const char *event, const char *format, ...);
+
+/* A run that nobody can drive for what stands in the ledger; told in the log when it is the first time. Never with the lock. */
+void server_set_aside(struct server *server, const struct queue_entry *entry, const char *reason);
 
 void server_tell_changed(struct server *server, const char *run_id);
 
