@@ -1,8 +1,10 @@
 /* main.c - finds the subcommand, reads its options, runs it, and says what went wrong. */
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -71,10 +73,21 @@ static bool occupy_standard_descriptors(void)
 	return true;
 }
 
+/* What we make is ours to read and write again, whatever the caller's umask takes from others; a limit on the size of files is an error of
+ * the write that meets it, like a full disk. */
+static void settle_inherited(void)
+{
+	mode_t umask_of_caller = umask(0);
+
+	umask(umask_of_caller & (S_IRWXG | S_IRWXO));
+	signal(SIGXFSZ, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
 	if (!occupy_standard_descriptors())
 		return STATUS_CAISSON;
+	settle_inherited();
 	mallopt(M_TOP_PAD, HEAP_STEP_BYTES);
 	mallopt(M_MXFAST, 0); /* the chunks of its fast lists are all merged again whenever a large one is wanted: 0.05 ms of each run */
 	if (argc < 2) {

@@ -24,7 +24,7 @@ enum {
 	DEATH_MS = 10 * 1000,          /* from SIGKILL to the end of a process */
 };
 
-/* A session of its own, so that no terminal signals it; default dispositions but for SIGPIPE; nothing open but the channel. A worker that was
+/* A session of its own, so that no terminal signals it; default dispositions but for two that are errors of a write instead; nothing open but the channel. A worker that was
  * stopped is woken when its keeper dies: it must see that, kill its unit and go. */
 static _Noreturn void become_worker(int fd, const char *profile, const struct provider_factory *factory)
 {
@@ -35,6 +35,7 @@ static _Noreturn void become_worker(int fd, const char *profile, const struct pr
 	for (int signal_number = 1; signal_number < STANDARD_SIGNALS; signal_number++)
 		signal(signal_number, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (fd != CHANNEL_FD)

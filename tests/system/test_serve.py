@@ -244,6 +244,16 @@ def _():
     nothing_is_left(caisson, watch)
 
 
+@suite.case("a keeper with a umask of its administrator's: what its workers make is as it always is")
+def _():
+    caisson = Caisson()
+    watch = Watch(caisson)
+    with Server(caisson, workers=1, under=("sh", "-c", 'umask 077; exec "$@"', "sh")) as server:
+        for _number in range(3):  # the first boundary, one that was opened ahead, and one more
+            equal(verdict_word(server.wait(server.submit("sh", "-c", "ls -l /usr/bin/true && echo x >/box/x")), 0), "OK")
+    nothing_is_left(caisson, watch)
+
+
 def damage(caisson, run, table, column, value):
     """Somebody has written over what the ledger says of a run; not over its schema."""
     rows = f"run_id = '{run}'" if table == "run" else f"attempt_id = (SELECT attempt_id FROM attempt WHERE run_id = '{run}')"

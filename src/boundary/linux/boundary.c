@@ -39,7 +39,7 @@ static int prepare(struct boundary *base, const struct boundary_spec *spec, stru
 		return rc;
 	boundary->spec = *spec;
 	cgroups_init(&boundary->groups, &boundary->provider->host, &boundary->provider->place, &spec->identity);
-	umask(022); /* modes of the view are exact, whatever the caller's umask is */
+	umask(LINUX_UMASK);
 	boundary->phase = LINUX_PREPARED;
 	if ((rc = linux_check_require(boundary->provider, spec->plan, err)) < 0)
 		return rc;

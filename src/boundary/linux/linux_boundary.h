@@ -19,6 +19,7 @@ enum {
 	LINUX_CREATE_TIMEOUT_MS = 10000, /* from clone to the gate; a set-up that hangs is a failed one */
 	LINUX_SIGNALS = 64,
 	LINUX_INIT_GRACE_MS = 1000,      /* init's own timer fires this much behind wall + grace */
+	LINUX_UMASK = 022,               /* of whoever makes a view: its modes are exact, whatever the caller's umask is */
 };
 
 /* The kernel's own struct sigaction (x86 and arm64). */

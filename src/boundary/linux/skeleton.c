@@ -65,7 +65,7 @@ const char *skeleton_device(size_t index)
 	return devices[index].name;
 }
 
-/* The worker's umask is 0 by contract of the boundary, so that modes are exact. */
+/* The umask is LINUX_UMASK. */
 int skeleton_make(int root, bool with_etc, bool with_nodes, struct err *err)
 {
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -46,6 +47,7 @@ static int make_network(struct linux_provider *provider, struct err *err)
 
 void linux_spare_make(struct linux_provider *provider)
 {
+	umask(LINUX_UMASK);
 	/* A failure is not one yet: whoever needs the piece tries again and reports. */
 	if (linux_enter_namespace(provider, NULL) < 0)
 		return;
