@@ -181,6 +181,7 @@ static int check_host(const struct plan_limits *limits, const struct plan_host *
 	} bounds[] = {
 		{"memory_bytes", limits->memory_bytes, host->memory_bytes},
 		{"open_files", limits->open_files, host->open_files_hard},
+		{"stack_bytes", limits->stack_bytes, host->stack_hard},
 		{"cpu_ms", limits->cpu_ms, MANIFEST_MAX_WALL_MS * usable_cpus(limits, host->cpus)},
 	};
 

@@ -7,7 +7,7 @@
 #include "manifest/plan.h"
 
 static const struct plan_host host = {
-	.page_bytes = 4096, .cpus = 2, .memory_bytes = 8LL * 1024 * 1024 * 1024, .open_files_hard = 4096};
+	.page_bytes = 4096, .cpus = 2, .memory_bytes = 8LL * 1024 * 1024 * 1024, .open_files_hard = 4096, .stack_hard = INT64_MAX};
 
 /* Stands for the sealed inputs: what they contain does not matter to a plan. */
 static int compile(const struct manifest *manifest, struct plan **ret)

@@ -139,6 +139,44 @@ def _():
     holds(at_once is None or at_once > 0, f"of a program that ends at once: {at_once}")
 
 
+def under(setting, command, caisson):
+    """The command from a shell that has changed something which its children inherit."""
+    return subprocess.run(["sh", "-c", f'{setting}; exec "$@"', "sh", *command], env=caisson.environment(), stdin=subprocess.DEVNULL,
+                          capture_output=True, check=False)
+
+
+@suite.case("whatever umask the caller has, the view and its modes are the same, and the ledger can be used again")
+def _():
+    look = ("sh", "-c", "umask; stat -c '%a %n' / /box /tmp /out /dev /dev/null /etc /etc/passwd /usr /box/in; echo x >/box/in/new")
+    seen = {}
+    for mask in ("022", "000", "027", "077", "777"):
+        caisson = Caisson()
+        source = scratch.directory("tree")
+        done = under(f"umask {mask}", caisson.command("run", "--input", f"{source}:/box/in", "--", *look), caisson)
+        seen[mask] = (done.returncode, done.stdout, done.stderr[:40])
+        equal(caisson.run("true").word(), "OK", mask)
+    equal([mask for mask in seen if seen[mask] != seen["022"]], [], str(seen))
+    holds(seen["022"][1].count(b"\n") == 11 and seen["022"][1].startswith(b"0022\n"), repr(seen["022"]))
+
+
+@suite.case("inherited limits that are lower than ours guard as well; those that a guest needs are refused by name")
+def _():
+    caisson = Caisson()
+    done = under("ulimit -c 0; ulimit -l 0", caisson.command("run", "--json", "--", "true"), caisson)
+    receipt = json.loads(done.stdout)
+    given_away = proc.read("/proc/sys/kernel/core_pattern")[:1] in ("|", "@")
+    if given_away:
+        holds(done.returncode == 125 and receipt["detail"].startswith("enroll: rlimit.core: "), str(receipt))
+    else:
+        found = {line["name"]: line["detail"] for line in receipt["boundary"]["evidence"]}
+        equal((receipt["verdict"], found["rlimit.core"], found["rlimit.memlock"]), ("succeeded", "0, and no program is given a core", "0"))
+    done = under("ulimit -s 256", caisson.command("run", "--", "true"), caisson)
+    holds(done.returncode == 125 and b"limit_unenforceable: limits.stack_bytes: 8388608 asked for" in done.stderr, repr(done.stderr))
+    done = under("ulimit -f 0", caisson.command("run", "--", "true"), caisson)
+    holds(done.returncode == 125 and done.stderr.startswith(b"caisson: run: "), repr(done))
+    equal(caisson.run("true").word(), "OK")
+
+
 @suite.case("a manifest says the same as options do")
 def _():
     caisson = Caisson()

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "guest_filter.h"
 
-enum { STATUS_MAX = 8192, PROC_PATH_MAX = 64, NET_MAX = 16384, IDS_TEXT_MAX = 48, CAP_KILL_BIT = 5 };
+enum { STATUS_MAX = 8192, PROC_PATH_MAX = 64, NET_MAX = 16384, IDS_TEXT_MAX = 48, CAP_KILL_BIT = 5, CORE_PATTERN_MAX = 256 };
 
 /* The two processes under inspection: /proc/PID opened once, so that a pid given to somebody else could not be looked at instead. */
 struct subject {
@@ -301,6 +301,30 @@ static int check_limit(struct inspection *inspection, const char *limits, const 
 	return evidence_add(inspection->evidence, line, EVIDENCE_OBSERVED, err, "%s", soft);
 }
 
+/* A limit that guards the host: an inherited one that is lower guards it as well, and cannot be raised. */
+static int check_guard(struct inspection *inspection, const char *limits, const char *line, const char *label, int64_t most, struct err *err)
+{
+	char expected[24];
+	int64_t soft = -1, hard = -1;
+	const char *at = strstr(limits, label);
+	if (at && sscanf(at + strlen(label), " %" SCNd64 " %" SCNd64, &soft, &hard) == 2 && soft >= 0 && soft <= hard && hard <= most)
+		return evidence_add(inspection->evidence, line, EVIDENCE_OBSERVED, err, "%" PRId64, soft);
+	snprintf(expected, sizeof(expected), "%" PRId64, most);
+	return fails(err, line, expected, "more");
+}
+
+/* 1 keeps a core from every program that the kernel could give it to (core(5)). Where it gives it to none, an inherited 0, which cannot be
+ * raised, keeps it from files as well. */
+static int check_core(struct inspection *inspection, const char *limits, struct err *err)
+{
+	char pattern[CORE_PATTERN_MAX], soft[32] = "", hard[32] = "";
+	const char *at = strstr(limits, "Max core file size");
+	bool none = at && sscanf(at + strlen("Max core file size"), " %31s %31s", soft, hard) == 2 && strcmp(soft, "0") == 0 && strcmp(hard, "0") == 0;
+	if (none && fd_read_text(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof(pattern)) >= 0 && *pattern != '|' && *pattern != '@')
+		return evidence_add(inspection->evidence, "rlimit.core", EVIDENCE_OBSERVED, err, "0, and no program is given a core");
+	return check_limit(inspection, limits, "rlimit.core", "Max core file size", "1", "1", err);
+}
+
 static int check_rlimits(struct inspection *inspection, struct err *err)
 {
 	char limits[4096], files[24], stack[24];
@@ -313,12 +337,12 @@ static int check_rlimits(struct inspection *inspection, struct err *err)
 	if (rc == 0)
 		rc = check_limit(inspection, limits, "rlimit.stack", "Max stack size", stack, NULL, err);
 	if (rc == 0)
-		rc = check_limit(inspection, limits, "rlimit.core", "Max core file size", "1", "1", err);
+		rc = check_core(inspection, limits, err);
 	if (rc == 0)
-		rc = check_limit(inspection, limits, "rlimit.sigpending", "Max pending signals", "64", "64", err);
+		rc = check_guard(inspection, limits, "rlimit.sigpending", "Max pending signals", 64, err);
 	if (rc == 0)
-		rc = check_limit(inspection, limits, "rlimit.msgqueue", "Max msgqueue size", "0", "0", err);
-	return rc < 0 ? rc : check_limit(inspection, limits, "rlimit.memlock", "Max locked memory", "65536", "65536", err);
+		rc = check_guard(inspection, limits, "rlimit.msgqueue", "Max msgqueue size", 0, err);
+	return rc < 0 ? rc : check_guard(inspection, limits, "rlimit.memlock", "Max locked memory", 65536, err);
 }
 
 /* Only lo, and it is up: the local table of an interface that is up has 127.0.0.1 (facts §2). */
