@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -167,6 +168,7 @@ _Noreturn void init_run_main(const struct init_setup *setup, int gate)
 {
 	static char *argv[INIT_MAX_ARGS + 1], *env[INIT_MAX_ARGS + 1];
 	reset_signals();
+	personality(PER_LINUX); /* the caller's own (setarch(8)) would be inherited: no address randomization, executable data, another uname */
 	if (!OMITTED("session") && setsid() < 0)
 		init_fail("session", errno);
 	join_groups(setup);

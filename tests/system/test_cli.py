@@ -159,6 +159,15 @@ def _():
     holds(seen["022"][1].count(b"\n") == 11 and seen["022"][1].startswith(b"0022\n"), repr(seen["022"]))
 
 
+@suite.case("the caller's personality is not the guest's")
+def _():
+    caisson = Caisson()
+    command = caisson.command("run", "--", "sh", "-c", "cat /proc/self/personality; uname -m")
+    done = subprocess.run(["setarch", "i686", "--addr-no-randomize", "--read-implies-exec", *command], env=caisson.environment(),
+                          capture_output=True, check=False)
+    equal((done.returncode, done.stdout.split()), (0, [b"00000000", os.uname().machine.encode()]), str(done))
+
+
 @suite.case("inherited limits that are lower than ours guard as well; those that a guest needs are refused by name")
 def _():
     caisson = Caisson()
