@@ -204,13 +204,14 @@ def drive_swap(caisson, path):
 def drive_lookups(caisson, path):
     before = _slab_kib()
     result = run_guest(caisson, path, 300000, options=("--memory", "16M", "--wall", "60s"))
-    expect(result, "OK")
-    equal(cases.lines(result), {"missing": "300000"})
+    # The kernel gives names up again, but frees them a grace period later: who asks faster than that is out of memory, his own.
+    is_in(result.word(), {"OK", "MLE"}, str(result))
+    equal(cases.lines(result), {"missing": "300000"} if result.word() == "OK" else {})
     peak, grown = cases.usage(result)["memory_peak_bytes"], _slab_kib() - before
     holds(peak is None or 8 * cases.MIB <= peak <= 16 * cases.MIB, f"charged to the run: peak {peak}")
     # 300,000 names are 55 MiB when nobody is charged for them.
     holds(SHARED_MACHINE or grown < 40 << 10, f"the kernel's caches have grown by {grown} KiB")
-    return "OK"
+    return result.word()
 
 
 def _slab_kib():
