@@ -52,6 +52,8 @@ static int run_command(const struct command *command, char **argv)
 	else if (status == 0)
 		status = command->run(&options, &err);
 	options_done(&options);
+	if (status >= 0 && command != &command_run && output_lost()) /* over a run no reader decides */
+		status = err_sys(&err, output_lost(), "standard output");
 	if (status >= 0)
 		return status;
 	if (err.code == ERR_INVALID)

@@ -4,6 +4,7 @@
  * command line and starts it as `caisson-client SUBCOMMAND FD`, with the request (request.h) on that descriptor. */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,10 +16,10 @@
 static const struct subcommand {
 	const char *name;
 	int (*run)(struct client *client, struct err *err);
+	bool of_run; /* its exit status is a run's, over which no reader decides */
 } subcommands[] = {
-	{"submit", client_submit},   {"wait", client_wait},     {"cancel", client_cancel},
-	{"logs", client_logs},       {"events", client_events}, {"workers", client_workers},
-	{"recover", client_recover}, {"ps", client_ps},         {"batch", client_batch},
+	{"submit", client_submit, true}, {"wait", client_wait, true}, {"cancel", client_cancel}, {"logs", client_logs},   {"events", client_events},
+	{"workers", client_workers},     {"recover", client_recover}, {"ps", client_ps},         {"batch", client_batch},
 };
 
 static const struct subcommand *find(const char *name)
@@ -62,6 +63,8 @@ int main(int argc, char **argv)
 	FD_AUTO int request_fd = (int)fd;
 	int status = run(subcommand, request_fd, &err);
 
+	if (status >= 0 && !subcommand->of_run && output_lost())
+		status = err_sys(&err, output_lost(), "standard output");
 	if (status >= 0)
 		return status;
 	complain("%s: %s", subcommand->name, err.text);

@@ -10,6 +10,13 @@
 
 enum { MESSAGE_MAX = ERR_TEXT_MAX + 256 };
 
+static int lost; /* output_lost() */
+
+int output_lost(void)
+{
+	return lost;
+}
+
 void output_init(struct output *output, int fd)
 {
 	*output = (struct output){.fd = fd};
@@ -39,6 +46,8 @@ static void write_exact(struct output *output, const char *bytes, size_t count)
 			output->dead = !wait_writable(output->fd);
 		} else if (errno != EINTR) {
 			output->dead = true;
+			if (output->fd == STDOUT_FILENO && errno != EPIPE && lost == 0)
+				lost = errno;
 		}
 	}
 }

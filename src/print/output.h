@@ -32,6 +32,10 @@ void output_bytes(struct output *output, const void *bytes, size_t count);
 /* The end of the stream: writes what the escaper still holds. */
 void output_finish(struct output *output);
 
+/* errno of the first write to the standard output that failed for something else than a reader that has gone away; 0: there was none. For a
+ * command whose answer is what it prints. */
+int output_lost(void);
+
 /* One call for text that is at hand: a buffer, a line for standard error ("caisson: …" and a newline), a JSON document
  * (canonical, and a newline). print_json: ERR_LIMIT, ERR_NO_MEMORY, ERR_INVALID; the others say what they can. */
 void print_text(int fd, const struct buf *text);

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from support import harness, proc, scratch, supervisor  # noqa: E402
 from support.caisson import Caisson  # noqa: E402
-from support.harness import equal, holds  # noqa: E402
+from support.harness import equal, holds, is_in  # noqa: E402
 from support.invariants import Watch  # noqa: E402
 from support.terminal import Terminal  # noqa: E402
 
@@ -336,6 +336,23 @@ def _():
         done = subprocess.run(caisson.command("run", "--", "sh", "-c", "echo x; exit 7"), env=caisson.environment(), stdout=full,
                               stderr=subprocess.PIPE, check=False)
     equal(done.returncode, 7, repr(done.stderr))
+
+
+@suite.case("an answer that a full disk has cut is an error, and one that its reader did not want is none")
+def _():
+    caisson = Caisson()
+    equal(caisson.run("sh", "-c", "echo x; echo y >/out/file").word(), "OK")
+    verbs = (("list",), ("show", "latest"), ("logs", "latest"), ("cat", "latest", "file"), ("artifacts", "latest"), ("verify", "--all"),
+             ("fsck",), ("gc", "--dry-run"), ("doctor",), ("recover",), ("show", "latest", "--json"))
+    gone, writer = os.pipe()
+    os.close(gone)
+    with open("/dev/full", "wb") as full:
+        for verb, *words in verbs:
+            said = f"caisson: {verb}: standard output: No space left on device\n".encode()
+            for stdout, ends in ((full, [(125, said)]), (writer, [(0, b""), (-signal.SIGPIPE, b"")])):
+                done = subprocess.run(caisson.command(verb, *words), env=caisson.environment(), stdout=stdout, stderr=subprocess.PIPE, check=False)
+                is_in((done.returncode, done.stderr), ends, verb)
+    os.close(writer)
 
 
 @suite.case("a slow reader does not hold the run, and gets every byte")
