@@ -166,11 +166,12 @@ static void end_of_stem(const char *stem, char ret[static ID_SIZE + 1])
 	snprintf(ret, ID_SIZE + 1, "%s~", stem);
 }
 
-static int start_list(struct sqlite_ledger *ledger, const struct ledger_list_query *query, sqlite3_stmt **ret, struct err *err)
+/* end: room for the end of the stem, to be kept as long as the statement is stepped through. */
+static int start_list(struct sqlite_ledger *ledger, const struct ledger_list_query *query, char end[static ID_SIZE + 1], sqlite3_stmt **ret,
+                      struct err *err)
 {
 	const struct db_value limit = db_int(query->limit), before = db_int(query->before > 0 ? query->before : INT64_MAX);
 	const struct db_value principal = db_text(query->principal); /* NULL for everybody's */
-	char end[ID_SIZE + 1];
 
 	if (query->stem) {
 		end_of_stem(query->stem, end);
@@ -184,7 +185,8 @@ int ledger_list(struct ledger *base, const struct ledger_list_query *query, ledg
 {
 	struct sqlite_ledger *ledger = sqlite_ledger_of(base);
 	DB_DONE_AUTO sqlite3_stmt *row = NULL;
-	int r = start_list(ledger, query, &row, err);
+	char end[ID_SIZE + 1];
+	int r = start_list(ledger, query, end, &row, err);
 
 	while (r == 0 && (r = db_step(&ledger->db, row, err)) == 1) {
 		struct ledger_list_row shown = {.created_at_ms = sqlite3_column_int64(row, 5), .position = sqlite3_column_int64(row, 7)};
