@@ -18,6 +18,11 @@ def become_subreaper():
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
 
 
+def set_personality(persona):
+    if _libc.personality(ctypes.c_ulong(persona)) == -1:
+        raise OSError(ctypes.get_errno(), "personality")
+
+
 @contextlib.contextmanager
 def files_of(uid):
     """Files that this thread opens or makes meanwhile are those of this user: what root made in his ledger, for a moment, he could not open."""
