@@ -24,8 +24,8 @@ enum {
 	DEATH_MS = 10 * 1000,          /* from SIGKILL to the end of a process */
 };
 
-/* A session of its own, so that no terminal signals it; default dispositions but for two that are errors of a write instead; nothing open but the channel. A worker that was
- * stopped is woken when its keeper dies: it must see that, kill its unit and go. */
+/* A session of its own, so that no terminal signals it; default dispositions but for two that are errors of a write instead; nothing open but
+ * the channel. A worker that was stopped is woken when its keeper dies: it must see that, kill its unit and go. */
 static _Noreturn void become_worker(int fd, const char *profile, const struct provider_factory *factory)
 {
 	sigset_t none;
