@@ -206,6 +206,8 @@ def drive_lookups(caisson, path):
     result = run_guest(caisson, path, 300000, options=("--memory", "16M", "--wall", "60s"))
     # The kernel gives names up again, but frees them a grace period later: who asks faster than that is out of memory, his own.
     is_in(result.word(), {"OK", "MLE"}, str(result))
+    if result.word() == "MLE":
+        cases.check_oom(result)
     equal(cases.lines(result), {"missing": "300000"} if result.word() == "OK" else {})
     peak, grown = cases.usage(result)["memory_peak_bytes"], _slab_kib() - before
     holds(peak is None or 8 * cases.MIB <= peak <= 16 * cases.MIB, f"charged to the run: peak {peak}")
