@@ -278,9 +278,11 @@ def drive_network(caisson, path):
         expect(result, "OK")
         unreachable = {"ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "ENETDOWN", "EPERM", "EACCES", "ENOSYS",
                        "EAFNOSUPPORT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "ENOENT"}
-        cases.all_refused(result, unreachable, at_least=19)
+        cases.all_refused(result, unreachable, at_least=24)
         for name in ("raw", "packet", "netlink.route", "netlink.audit", "vsock", "alg", "xdp"):
             is_in(cases.lines(result)[name], {"EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT"}, name)
+        loading = {name: how for name, how in cases.lines(result).items() if name.startswith("module.")}
+        equal((len(loading), set(loading.values())), (5, {"EPERM"}), f"the kernel is not asked to load anything: {loading}")
         equal(outside.received(), 0, "connections from the guest")
         server = start_guest(caisson, path, "serve", outside.port + 1 if outside.port < 65535 else 1024, options=("--wall", "60s"))
         try:

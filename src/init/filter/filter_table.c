@@ -11,6 +11,8 @@
 #include "init/filter/filter_table.h"
 
 #include <linux/sched.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
@@ -119,9 +121,15 @@ const size_t filter_group_count = sizeof(filter_groups) / sizeof(filter_groups[0
 
 /* The kernel looks at 32 bits of these arguments. A comparison of all 64 would let "the same value with bit 32 set" through. */
 #define LOW_32 0xffffffffULL
+#define SOCKET_TYPES 0xfULL /* SOCK_TYPE_MASK of the kernel */
 #define IS(arg, value)                                                                                                             \
 	{                                                                                                                          \
 		(arg), SCMP_CMP_MASKED_EQ, LOW_32, (value)                                                                         \
+	}
+/* SOCK_CLOEXEC and SOCK_NONBLOCK are in the same argument. */
+#define IS_TYPE(arg, type)                                                                                                         \
+	{                                                                                                                          \
+		(arg), SCMP_CMP_MASKED_EQ, SOCKET_TYPES, (type)                                                                    \
 	}
 #define HAS_NONE(arg, flags)                                                                                                       \
 	{                                                                                                                          \
@@ -150,16 +158,33 @@ const struct filter_condition filter_conditions[] = {
 	/* clone3 passes its flags in memory, where a filter cannot look: it is absent, and libc falls back to this. */
 	{FILTER_ALLOW, "clone", 1, {HAS_NONE(0, NEW_NAMESPACES)}},
 
-	/* Local sockets and the guest's own loopback. AF_VSOCK is not namespaced, AF_ALG and AF_NETLINK reach kernel code that
-	 * a program does not need; every family that comes later is closed as well. */
+	/* Local sockets, and TCP and UDP on the guest's own loopback. AF_VSOCK is not namespaced, AF_ALG and AF_NETLINK reach
+	 * kernel code that a program does not need; every family that comes later is closed as well. So is any other protocol:
+	 * to ask for one that is not there makes the kernel load its module (SCTP, DCCP), for the whole machine. */
 	{FILTER_ALLOW, "socket", 1, {IS(0, AF_UNIX)}},
-	{FILTER_ALLOW, "socket", 1, {IS(0, AF_INET)}},
-	{FILTER_ALLOW, "socket", 1, {IS(0, AF_INET6)}},
+	{FILTER_ALLOW, "socket", 3, {IS(0, AF_INET), IS_TYPE(1, SOCK_STREAM), IS(2, 0)}},
+	{FILTER_ALLOW, "socket", 3, {IS(0, AF_INET), IS_TYPE(1, SOCK_STREAM), IS(2, IPPROTO_TCP)}},
+	{FILTER_ALLOW, "socket", 3, {IS(0, AF_INET), IS_TYPE(1, SOCK_DGRAM), IS(2, 0)}},
+	{FILTER_ALLOW, "socket", 3, {IS(0, AF_INET), IS_TYPE(1, SOCK_DGRAM), IS(2, IPPROTO_UDP)}},
+	{FILTER_ALLOW, "socket", 3, {IS(0, AF_INET6), IS_TYPE(1, SOCK_STREAM), IS(2, 0)}},
+	{FILTER_ALLOW, "socket", 3, {IS(0, AF_INET6), IS_TYPE(1, SOCK_STREAM), IS(2, IPPROTO_TCP)}},
+	{FILTER_ALLOW, "socket", 3, {IS(0, AF_INET6), IS_TYPE(1, SOCK_DGRAM), IS(2, 0)}},
+	{FILTER_ALLOW, "socket", 3, {IS(0, AF_INET6), IS_TYPE(1, SOCK_DGRAM), IS(2, IPPROTO_UDP)}},
 	{FILTER_ALLOW, "socketpair", 1, {IS(0, AF_UNIX)}},
 
-	/* Typing into the terminal that the guest was started from. */
+	/* Asked of any socket by anybody, these make the kernel load bridge and 8021q before it looks for a capability (sock_ioctl in
+	 * net/socket.c). */
+	{FILTER_REFUSE, "ioctl", 1, {IS(1, SIOCGIFBR)}},
+	{FILTER_REFUSE, "ioctl", 1, {IS(1, SIOCSIFBR)}},
+	{FILTER_REFUSE, "ioctl", 1, {IS(1, SIOCBRADDBR)}},
+	{FILTER_REFUSE, "ioctl", 1, {IS(1, SIOCBRDELBR)}},
+	{FILTER_REFUSE, "ioctl", 1, {IS(1, SIOCGIFVLAN)}},
+	{FILTER_REFUSE, "ioctl", 1, {IS(1, SIOCSIFVLAN)}},
+
+	/* Typing into the terminal that the guest was started from; its line discipline is a module as well. */
 	{FILTER_REFUSE, "ioctl", 1, {IS(1, TIOCSTI)}},
 	{FILTER_REFUSE, "ioctl", 1, {IS(1, TIOCLINUX)}},
+	{FILTER_REFUSE, "ioctl", 1, {IS(1, TIOCSETD)}},
 
 	/* A core limit of 1 is what stops a piped core handler, which would run on the host: it must stay 1. Each sanitizer's
 	 * runtime sets it to 0 and gives up if it cannot. Core dumps are off, so it is told yes; but where the old limit is asked

@@ -6,9 +6,11 @@
 #include <arpa/inet.h>
 #include <linux/if_alg.h>
 #include <linux/netlink.h>
+#include <linux/sockios.h>
 #include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -62,6 +64,19 @@ static long try_vsock(void)
 	return fd < 0 ? -1 : connect(fd, (struct sockaddr *)&to, sizeof(to));
 }
 
+/* What makes the kernel load a module for whoever asks. */
+static void reach_for_modules(void)
+{
+	unsigned long nothing[4] = {0};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	PROBE("module.sctp", socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP));
+	PROBE("module.sctp6", socket(AF_INET6, SOCK_SEQPACKET, IPPROTO_SCTP));
+	PROBE("module.dccp", socket(AF_INET, SOCK_DCCP, 0));
+	PROBE("module.bridge", ioctl(fd, SIOCGIFBR, nothing));
+	PROBE("module.8021q", ioctl(fd, SIOCGIFVLAN, nothing));
+}
+
 static void reach_beyond(const char *lan)
 {
 	PROBE("tcp.lan", try_ipv4(lan, 22, SOCK_STREAM));
@@ -78,6 +93,7 @@ static void reach_beyond(const char *lan)
 	PROBE("xdp", socket(44 /* AF_XDP */, SOCK_RAW, 0));
 	PROBE("bluetooth", socket(31 /* AF_BLUETOOTH */, SOCK_RAW, 0));
 	PROBE("tipc", socket(30 /* AF_TIPC */, SOCK_SEQPACKET, 0));
+	reach_for_modules();
 }
 
 static void reach(int argc, char **argv)

@@ -5,6 +5,8 @@
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -191,7 +193,21 @@ static const struct real_call real_calls[] = {
 	{"ptrace ATTACH reaches the kernel", SYS_ptrace, {PTRACE_ATTACH, -1}, ESRCH},
 	{"socket UNIX", SYS_socket, {AF_UNIX, SOCK_STREAM}, 0},
 	{"socket INET", SYS_socket, {AF_INET, SOCK_STREAM}, 0},
-	{"socket INET6 reaches the kernel", SYS_socket, {AF_INET6, -1}, EINVAL},
+	{"socket INET with flags", SYS_socket, {AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK}, 0},
+	{"socket INET TCP", SYS_socket, {AF_INET, SOCK_STREAM, IPPROTO_TCP}, 0},
+	{"socket INET UDP", SYS_socket, {AF_INET, SOCK_DGRAM, IPPROTO_UDP}, 0},
+	{"socket INET6 reaches the kernel", SYS_socket, {AF_INET6, SOCK_STREAM | 0x10}, EINVAL},
+	{"socket INET6 TCP reaches the kernel", SYS_socket, {AF_INET6, SOCK_STREAM | 0x10, IPPROTO_TCP}, EINVAL},
+	{"socket INET6 UDP reaches the kernel", SYS_socket, {AF_INET6, SOCK_DGRAM | 0x10, IPPROTO_UDP}, EINVAL},
+	{"socket INET SCTP", SYS_socket, {AF_INET, SOCK_STREAM, IPPROTO_SCTP}, EPERM},
+	{"socket INET6 SCTP", SYS_socket, {AF_INET6, SOCK_STREAM, IPPROTO_SCTP}, EPERM},
+	{"socket INET MPTCP", SYS_socket, {AF_INET, SOCK_STREAM, IPPROTO_MPTCP}, EPERM},
+	{"socket INET UDPLITE", SYS_socket, {AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE}, EPERM},
+	{"socket INET DCCP by its type", SYS_socket, {AF_INET, SOCK_DCCP}, EPERM},
+	{"socket INET6 DCCP by its type", SYS_socket, {AF_INET6, SOCK_DCCP | SOCK_CLOEXEC}, EPERM},
+	{"socket INET SEQPACKET", SYS_socket, {AF_INET, SOCK_SEQPACKET}, EPERM},
+	{"socket INET RAW", SYS_socket, {AF_INET, SOCK_RAW, IPPROTO_TCP}, EPERM},
+	{"socket INET ping", SYS_socket, {AF_INET, SOCK_DGRAM, IPPROTO_ICMP}, EPERM},
 	{"socket NETLINK", SYS_socket, {AF_NETLINK, SOCK_RAW}, EPERM},
 	{"socket NETLINK with bit 32", SYS_socket, {BIT_32 | AF_NETLINK, SOCK_RAW}, EPERM},
 	{"socket VSOCK", SYS_socket, {AF_VSOCK, SOCK_STREAM}, EPERM},
@@ -203,6 +219,14 @@ static const struct real_call real_calls[] = {
 	{"ioctl TIOCSTI with bit 32", SYS_ioctl, {-1, BIT_32 | TIOCSTI}, EPERM},
 	{"ioctl TIOCLINUX", SYS_ioctl, {-1, TIOCLINUX}, EPERM},
 	{"ioctl TIOCLINUX with bit 32", SYS_ioctl, {-1, BIT_32 | TIOCLINUX}, EPERM},
+	{"ioctl TIOCSETD", SYS_ioctl, {-1, TIOCSETD}, EPERM},
+	{"ioctl SIOCGIFBR", SYS_ioctl, {-1, SIOCGIFBR}, EPERM},
+	{"ioctl SIOCSIFBR", SYS_ioctl, {-1, SIOCSIFBR}, EPERM},
+	{"ioctl SIOCBRADDBR", SYS_ioctl, {-1, SIOCBRADDBR}, EPERM},
+	{"ioctl SIOCBRDELBR with bit 32", SYS_ioctl, {-1, BIT_32 | SIOCBRDELBR}, EPERM},
+	{"ioctl SIOCGIFVLAN", SYS_ioctl, {-1, SIOCGIFVLAN}, EPERM},
+	{"ioctl SIOCSIFVLAN", SYS_ioctl, {-1, SIOCSIFVLAN}, EPERM},
+	{"ioctl SIOCGIFCONF reaches the kernel", SYS_ioctl, {-1, SIOCGIFCONF}, EBADF},
 	{"ioctl TCGETS reaches the kernel", SYS_ioctl, {-1, TCGETS}, EBADF},
 	{"setrlimit CORE", SYS_setrlimit, {RLIMIT_CORE, (long)&no_core}, 0},
 	{"setrlimit CORE of nothing never reaches the kernel", SYS_setrlimit, {RLIMIT_CORE}, 0},
