@@ -5,7 +5,9 @@ All of them give /bin/true the same view (read-only /usr, /proc, a small /dev, t
 /etc, a hostname of its own, no network) as uid 1000 in a session of its own. Caisson does more in that time: limits in cgroups
 read back, a seccomp filter, a durable ledger, a signed receipt, and the proof that nothing is left. The runs are interleaved by
 pairs.c; each figure comes with its number of runs and its spread. One round of floor.c as a process of its own says how little the
-system calls of a boundary and two durable writes alone can take. Then breakdown.py says where the time goes.
+system calls of a boundary and two durable writes alone can take. Then breakdown.py says where the time goes, least.py what bare programs
+need for the same steps in the same order, and processor.py how much of the processors it takes: beside a run on the recording
+boundary, which is all but the boundary.
 """
 
 import argparse
@@ -18,6 +20,8 @@ import subprocess
 import sys
 
 import breakdown
+import least
+import processor
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 WORK = os.path.join(TOP, "build", "bench")
@@ -41,10 +45,11 @@ def etc_sources():
     return own + [(os.path.realpath(f"/etc/{name}"), f"/etc/{name}") for name in ETC_HOST if os.path.exists(f"/etc/{name}")]
 
 
-def compile_tool(name):
+def compile_tool(name, *libraries):
     program = os.path.join(WORK, name)
     source = os.path.join(TOP, "tests", "bench", f"{name}.c")
-    subprocess.run(["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", source, "-o", program], check=True)
+    subprocess.run(["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", source, "-o", program, *libraries],
+                   check=True)
     return program
 
 
@@ -60,8 +65,8 @@ def prepare():
     compile_tool("pairs")
 
 
-def caisson():
-    return [os.path.join(TOP, "build", "caisson"), "run", "--ledger", os.path.join(WORK, "ledger"), "--", PROGRAM]
+def caisson(profile="linux"):
+    return [os.path.join(TOP, "build", "caisson"), "run", "--profile", profile, "--ledger", os.path.join(WORK, "ledger"), "--", PROGRAM]
 
 
 def bwrap():
@@ -167,9 +172,19 @@ def main():
     prepare()
     floor = [compile_tool("floor"), os.path.join(WORK, "ledger"), PROGRAM, "once"]
     commands = {"caisson": caisson(), "floor": floor, "bwrap": bwrap(), "runc": runc(), "bare": [PROGRAM]}
-    met = report(measure(commands, options.pairs))
+    times = measure(commands, options.pairs)
+    met = report(times)
+    wall_ms = {name: statistics.median(values) for name, values in times.items()}
     print()
-    breakdown.report(breakdown.measure(commands["caisson"][0], os.path.join(WORK, "ledger"), PROGRAM, options.pairs))
+    steps = breakdown.measure(commands["caisson"][0], os.path.join(WORK, "ledger"), PROGRAM, options.pairs)
+    breakdown.report(steps)
+    print()
+    compile_tool("transactions", "-Wl,-z,now", "-Wl,-Bstatic", "-lsqlite3", "-Wl,-Bdynamic", "-lm")
+    least.report(*least.measure(WORK, commands, PROGRAM, options.pairs),
+                 {name: statistics.median(values) for name, values in steps.items()}, GOALS)
+    print()
+    commands["recording"] = caisson("recording")
+    processor.report(*processor.measure(commands), wall_ms, GOALS)
     return 0 if met else 1
 
 
