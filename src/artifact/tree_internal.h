@@ -29,3 +29,12 @@ struct tree_reading {
 };
 #define TREE_READING_INIT(max) ((struct tree_reading){.listing = BUF_INIT(TREE_LISTING_MAX), .max_bytes = (max)})
 int tree_read(int dir, int copy, struct tree_reading *ret, struct err *err);
+
+/* ---- laying out (tree_store.c) ---- */
+
+/* Fills an empty directory, and reads what is in it then. */
+typedef int (*tree_fill_fn)(void *context, int copy, struct tree_reading *reading, struct err *err);
+int tree_lay_out(struct store *store, tree_fill_fn fill, void *context, struct tree_reading *reading, struct err *err);
+
+/* 1 when it is there; whether it is right is for whoever shows it to see. */
+int tree_present(struct store *store, const struct digest *digest, struct err *err);

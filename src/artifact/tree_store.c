@@ -235,14 +235,13 @@ static int name_tree(struct store *store, int fd, const char *unfinished, const 
 	return result;
 }
 
-/* The source is read again, and what is copied now is what counts. */
-static int lay_out(struct store *store, int dir, struct tree_reading *reading, struct err *err)
+int tree_lay_out(struct store *store, tree_fill_fn fill, void *context, struct tree_reading *reading, struct err *err)
 {
 	char unfinished[UNFINISHED_SIZE];
 	FD_AUTO int fd = make_unfinished(store, unfinished, err);
 	if (fd < 0)
 		return fd;
-	int result = tree_read(dir, fd, reading, err);
+	int result = fill(context, fd, reading, err);
 	if (result == 0)
 		result = FAULT_ERR("store.laid_out", err);
 	if (result == 0)
@@ -259,8 +258,7 @@ static int put_listing(struct store *store, const struct tree_reading *reading, 
 	return result;
 }
 
-/* 1 when it is there; whether it is right is for whoever shows it to see. */
-static int has_tree(struct store *store, const struct digest *digest, struct err *err)
+int tree_present(struct store *store, const struct digest *digest, struct err *err)
 {
 	struct err failure = ERR_INIT;
 	FD_AUTO int fd = open_tree(store, digest, &failure);
@@ -269,15 +267,21 @@ static int has_tree(struct store *store, const struct digest *digest, struct err
 	return fd == ERR_NOT_FOUND ? 0 : err_set(err, fd, "%s", failure.text);
 }
 
+/* The source is read again, and what is copied now is what counts. */
+static int fill_from_directory(void *context, int copy, struct tree_reading *reading, struct err *err)
+{
+	return tree_read(*(const int *)context, copy, reading, err);
+}
+
 int store_put_tree(struct store *store, int dir, int64_t max_bytes, struct digest *ret, int64_t *ret_size, struct err *err)
 {
 	struct tree_reading known = TREE_READING_INIT(max_bytes), copied = TREE_READING_INIT(max_bytes);
 	const struct tree_reading *reading = &known;
 	int result = tree_read(dir, -1, &known, err);
-	int present = result == 0 ? has_tree(store, &known.digest, err) : result;
+	int present = result == 0 ? tree_present(store, &known.digest, err) : result;
 	result = present < 0 ? present : 0;
 	if (present == 0) {
-		result = lay_out(store, dir, &copied, err);
+		result = tree_lay_out(store, fill_from_directory, &dir, &copied, err);
 		reading = &copied;
 	}
 	if (result == 0)
