@@ -92,6 +92,7 @@ struct route {
 	const char *method, *pattern;
 	const char *const *parameters; /* of the query: NULL-terminated, NULL for none */
 	enum route_body body;
+	uint64_t body_max;             /* 0: as its kind has it */
 	bool streams;                  /* no HEAD */
 	/* ERR_INVALID is the client's mistake, named. */
 	int (*ask)(struct request *request, struct question *ret, struct err *err);
@@ -196,5 +197,5 @@ int request_empty_object(struct request *request, struct err *err);
 
 /* The resources. */
 extern const struct route route_runs_submit, route_runs_list, route_run_get, route_run_cancel, route_logs_get, route_artifacts_list,
-	route_artifact_get, route_events_get, route_object_put, route_workers_list, route_worker_recover, route_health_get,
+	route_artifact_get, route_events_get, route_object_put, route_tree_put, route_workers_list, route_worker_recover, route_health_get,
 	route_readiness_get, route_metrics_get;

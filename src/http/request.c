@@ -39,6 +39,8 @@ static void request_free(struct request *request)
 
 static uint64_t body_max(const struct request *request)
 {
+	if (request->route->body_max > 0)
+		return request->route->body_max;
 	switch (request->route->body) {
 	case BODY_NONE:
 		return 0;

@@ -7,8 +7,8 @@
 
 static const struct route *const routes[] = {
 	&route_runs_submit,   &route_runs_list,   &route_run_get,    &route_run_cancel,     &route_logs_get,
-	&route_artifacts_list, &route_artifact_get, &route_events_get, &route_object_put,     &route_workers_list,
-	&route_worker_recover, &route_health_get,  &route_readiness_get, &route_metrics_get,
+	&route_artifacts_list, &route_artifact_get, &route_events_get, &route_object_put,     &route_tree_put,
+	&route_workers_list,   &route_worker_recover, &route_health_get, &route_readiness_get, &route_metrics_get,
 };
 
 enum { ROUTE_COUNT = sizeof(routes) / sizeof(routes[0]), ALLOW_SIZE = 64 };

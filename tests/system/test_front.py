@@ -166,6 +166,7 @@ REFUSED = [
     ("an endless length", b"POST /v1/runs HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 99999999999999999999\r\n\r\n",
      {400, 413}),
     ("a length of 5 MiB", b"POST /v1/runs HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 5242880\r\n\r\n", {413}),
+    ("a listing of 33 MiB", b"PUT /v1/trees HTTP/1.1\r\n" + HOST + b"Content-Length: 34603008\r\n\r\n", {413}),
     ("an object of 9 GiB", b"PUT /v1/objects HTTP/1.1\r\n" + HOST + b"Content-Length: 9663676416\r\n\r\n", {413}),
     ("a body where none is due", get(b"/v1/health", b"Content-Length: 2\r\n") + b"{}", {400}),
     ("chunks where none are due", get(b"/v1/health", b"Transfer-Encoding: chunked\r\n") + b"0\r\n\r\n", {400}),
@@ -558,7 +559,8 @@ SEEDS = [get(b"/v1/runs/" + RUN.encode() + b"/artifact?path=a%20b", b"Range: byt
          get(b"/v1/runs?limit=10&cursor=5&owner=uid:0"), get(b"/v1/runs/" + RUN.encode() + b"/events", b"Last-Event-ID: 1-2\r\n"),
          post(b"/v1/workers/3/recover"), get(b"/v1/runs/" + RUN.encode() + b"/logs?stream=stdout&offset=1&wait_ms=2"),
          b"POST /v1/runs HTTP/1.1\r\n" + HOST + JSON + b"Transfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n0\r\nX: y\r\n\r\n",
-         b"PUT /v1/objects HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nbytes"]
+         b"PUT /v1/objects HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nbytes",
+         b"PUT /v1/trees HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\n\r\n[]"]
 SPICE = [
     b"\r\n", b"\n", b"\0", b" ", b"\t", b":", b"%00", b"%", b"?", b"&", b"=", b"/", b"..", b"\xff", b"0", b"-1", b"99999999999999999999",
     b"\r\n ", b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"Host: localhost\r\n", b"GET / HTTP/1.1\r\n\r\n",
@@ -566,7 +568,7 @@ SPICE = [
 SCHEMA = {
     "submit": {"idempotency_key"}, "list": {"limit", "cursor", "owner"}, "run": {"run", "wait_ms"}, "cancel": {"run"},
     "logs": {"run", "stream", "offset", "wait_ms"}, "artifacts": {"run"}, "artifact": {"run"},
-    "events": {"run", "attempt", "seq", "wait_ms"}, "object_begin": set(), "object_seal": set(), "workers": set(),
+    "events": {"run", "attempt", "seq", "wait_ms"}, "object_begin": set(), "object_seal": set(), "tree_seal": set(), "workers": set(),
     "recover": {"slot"}, "health": set(), "readiness": set(), "metrics": set(),
 }
 

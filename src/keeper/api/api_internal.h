@@ -209,5 +209,5 @@ void feeds_done(struct api *api);
 /* The operations, one file for each kind. */
 extern const struct operation operation_submit, operation_list, operation_run, operation_cancel, operation_logs,
 	operation_artifacts,
-	operation_artifact, operation_events, operation_object_begin, operation_object_seal, operation_workers, operation_recover,
-	operation_health, operation_readiness, operation_metrics;
+	operation_artifact, operation_events, operation_object_begin, operation_object_seal, operation_tree_seal,
+	operation_workers, operation_recover, operation_health, operation_readiness, operation_metrics;

@@ -8,7 +8,8 @@
 static const struct operation *const operations[] = {
 	&operation_submit,    &operation_list,     &operation_run,    &operation_cancel,       &operation_logs,
 	&operation_artifacts, &operation_artifact, &operation_events, &operation_object_begin, &operation_object_seal,
-	&operation_workers,   &operation_recover,  &operation_health, &operation_readiness,    &operation_metrics,
+	&operation_tree_seal, &operation_workers,  &operation_recover, &operation_health,      &operation_readiness,
+	&operation_metrics,
 };
 
 enum { OPERATION_COUNT = sizeof(operations) / sizeof(operations[0]), KEYS_MAX = 8 };

@@ -15,6 +15,7 @@
  *     {"op":"events","run":"run-…","attempt":N,"seq":N,"wait_ms":N}                                        → attempt, seq, end
  *     {"op":"object_begin"}                   the reply has an unlinked file to write the bytes to
  *     {"op":"object_seal"}
+ *     {"op":"tree_seal"}                      what was sent is the listing of a directory                  → stored
  *     {"op":"workers"} {"op":"recover","slot":N} {"op":"health"} {"op":"metrics"}
  *     {"op":"readiness"}                                                                                   → ready
  *
@@ -33,6 +34,8 @@ enum {
 	WIRE_WAIT_MAX_MS = 60 * 1000,
 	WIRE_LIST_MAX = 200,                 /* runs in one answer */
 	WIRE_CONNECTIONS_MAX = 4096,
+	WIRE_LISTING_MAX = 32 * 1024 * 1024, /* of a directory */
+	WIRE_MISSING_MAX = 1000,             /* of its files, in one answer */
 	WIRE_SUBJECT_MAX = 32,               /* a run's id, or a slot, with room to spare */
 };
 #define WIRE_OBJECT_MAX (INT64_C(1) << 33)

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "artifact/tree.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "stage.h"
@@ -247,6 +248,27 @@ static void an_object_is_stored_under_its_digest(void **state)
 	digest_of("some bytes", 10, &digest);
 	assert_int_equal(store_get_checked(stage->store, &digest, &fd, &size, NULL), 0);
 	assert_int_equal(size, 10);
+}
+
+static void a_directory_is_made_of_its_listing_and_what_was_sent_before(void **state)
+{
+	static const char listing[] =
+		"[{\"kind\":\"dir\",\"path\":\"d\"},{\"kind\":\"file\",\"mode\":\"0444\",\"path\":\"d/a\",\"sha256\":\"sha256:"
+		"0d22cdcc10e6d049dbe1af5123d50873fdfc1a4f58306e58cb6241be9472014d\",\"size_bytes\":10}]";
+	struct stage *stage = *state;
+	struct digest digest;
+	digest_of(listing, strlen(listing), &digest);
+	assert_answer(stage, "PUT", "/v1/trees", "", listing, "HTTP/1.1 200 ",
+	              "{\"missing\":[\"sha256:0d22cdcc10e6d049dbe1af5123d50873fdfc1a4f58306e58cb6241be9472014d\"]}");
+	assert_int_equal(store_check_tree(stage->store, &digest, NULL), ERR_NOT_FOUND);
+	assert_answer(stage, "PUT", "/v1/objects", "", "some bytes", "HTTP/1.1 201 ");
+	assert_answer(stage, "PUT", "/v1/trees", "", listing, "HTTP/1.1 201 ", "\"size_bytes\":10");
+	assert_int_equal(store_check_tree(stage->store, &digest, NULL), 0);
+	assert_answer(stage, "PUT", "/v1/trees", "", "[{\"kind\":\"link\",\"path\":\"x\",\"target\":\"/etc/passwd\"}]",
+	              "HTTP/1.1 400 ", "x: is an absolute link");
+	assert_answer(stage, "PUT", "/v1/trees", "", "[{\"kind\":\"dir\",\"path\":\"../x\"}]", "HTTP/1.1 400 ", "entry 1: ");
+	assert_answer(stage, "PUT", "/v1/trees", "", "no JSON", "HTTP/1.1 400 ", "entry 1: ");
+	assert_answer(stage, "GET", "/v1/trees", "", NULL, "HTTP/1.1 405 ", "Allow: PUT\r\n");
 }
 
 static const char manifest[] = "{\"command\":{\"argv\":[\"/bin/true\"]},\"version\":\"caisson.manifest/v1\"}";
@@ -494,6 +516,7 @@ int main(int argc, char **argv)
 		api_test(events_that_are_not_followed_end_with_what_is_there),
 		api_test(output_is_read_along_and_then_from_the_ledger),
 		api_test(an_object_is_stored_under_its_digest),
+		api_test(a_directory_is_made_of_its_listing_and_what_was_sent_before),
 		api_test(a_submission_is_bound_to_who_sent_it),
 		api_test(a_manifest_that_is_wrong_is_refused_by_its_path),
 		api_test(what_the_keeper_refuses_has_its_status),

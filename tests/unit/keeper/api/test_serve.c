@@ -81,6 +81,7 @@ static void a_front_that_asks_badly_is_told_so_and_gets_nothing(void **state)
 		"{\"op\":\"list\",\"limit\":10,\"cursor\":\"1; DROP TABLE run\"}",
 		"{\"op\":\"events\",\"run\":\"run-aaaaaaaaaaaaaaaa\",\"attempt\":-1,\"seq\":0,\"wait_ms\":0}",
 		"{\"op\":\"object_seal\"}",
+		"{\"op\":\"tree_seal\"}",
 		"{\"op\":\"recover\",\"slot\":1}",
 		"{\"op\":\"recover\",\"slot\":99999999999}",
 		"{\"op\":\"submit\"}",
