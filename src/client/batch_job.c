@@ -18,7 +18,7 @@ static void take_step(struct job *job, const struct job_context *context);
 static void release_call(struct job *job, const struct job_context *context)
 {
 	http_stop(context->http, &job->call);
-	fd_close(&job->source.fd);
+	sources_close(&job->source);
 }
 
 /* With the members that every result has. */
@@ -65,12 +65,12 @@ static int open_next_source(struct job *job, const struct job_context *context, 
 {
 	while ((job->input = sources_next(job->line.manifest, job->input_path))) {
 		int result = sources_open(job->input, false, &job->source, err);
-		const char *known = result || job->distrusts_cache ? NULL : upload_cache_find(context->cache, &job->source.file);
+		const char *known = result || job->distrusts_cache || job->source.tree ? NULL : upload_cache_find(context->cache, &job->source.file);
 
 		if (known) {
 			if (!job->original)
 				job->original = json_deep_copy(job->line.manifest);
-			fd_close(&job->source.fd);
+			sources_close(&job->source);
 			result = sources_replace(job->input, known, err);
 		}
 		if (result)
@@ -152,7 +152,7 @@ void job_begin(struct job *job, const struct job_context *context, struct batch_
 {
 	int64_t place = job->place;
 
-	*job = (struct job){.used = true, .place = place, .line = *line, .call = HTTP_CALL_INIT, .source = {.fd = -1}};
+	*job = (struct job){.used = true, .place = place, .line = *line, .call = HTTP_CALL_INIT, .source = SOURCE_NONE};
 	job->text = BUF_INIT(MANIFEST_MAX_BYTES);
 	*line = (struct batch_line){0};
 	if (job->line.refusal.err.code)
@@ -200,12 +200,16 @@ static void hear_loss(struct job *job, const struct job_context *context)
 static void hear_upload(struct job *job, const struct job_context *context)
 {
 	struct err err = ERR_INIT;
-	int result = sources_settle(job->input, &job->call, &err);
+	int result = sources_settle(&job->source, job->input, &job->call, &err);
 
-	if (result == 0)
+	if (result > 0) {
+		make_call(job, context);
+		return;
+	}
+	if (result == 0 && !job->source.tree)
 		upload_cache_add(context->cache, &job->source.file, json_string_value(json_object_get(job->input, "digest")),
 		                 clock_wall_ms());
-	fd_close(&job->source.fd);
+	sources_close(&job->source);
 	if (result) {
 		err_context(&err, result, "%s.source", job->input_path);
 		finish_failed(job, context, &err);

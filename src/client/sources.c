@@ -89,7 +89,7 @@ static int spool(int from, struct source *ret, struct err *err)
 static int check_file(const struct stat *status, struct err *err)
 {
 	if (S_ISDIR(status->st_mode))
-		return err_set(err, ERR_UNSUPPORTED, "is a directory, which only caisson run can take in this version");
+		return err_set(err, ERR_INVALID, "is a directory");
 	if (!S_ISREG(status->st_mode))
 		return err_set(err, ERR_INVALID, "is no regular file");
 	if (status->st_size > OBJECT_MAX_BYTES)
@@ -97,7 +97,7 @@ static int check_file(const struct stat *status, struct err *err)
 	return 0;
 }
 
-static int open_checked(const char *name, bool is_stdin, struct source *ret, struct err *err)
+static int open_checked(const char *name, bool is_stdin, bool may_be_directory, struct source *ret, struct err *err)
 {
 	struct stat status;
 	FD_AUTO int fd = open_source(name, is_stdin, &status, err);
@@ -106,6 +106,8 @@ static int open_checked(const char *name, bool is_stdin, struct source *ret, str
 		return fd;
 	if (is_stdin && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
 		return spool(fd, ret, err);
+	if (may_be_directory && S_ISDIR(status.st_mode))
+		return source_tree_open(fd_take(&fd), &ret->tree, err);
 
 	int result = check_file(&status, err);
 
@@ -118,18 +120,28 @@ static int open_checked(const char *name, bool is_stdin, struct source *ret, str
 int sources_open(const json_t *input, bool standard_input, struct source *ret, struct err *err)
 {
 	const char *name = json_string_value(json_object_get(input, "source"));
-	bool is_stdin = !json_object_get(input, "target") && strcmp(name, "-") == 0;
+	bool is_input = json_object_get(input, "target"), is_stdin = !is_input && strcmp(name, "-") == 0;
 
+	*ret = SOURCE_NONE;
 	if (is_stdin && !standard_input)
 		return err_set(err, ERR_UNSUPPORTED, "standard input is not for a program of a batch");
 
-	int result = open_checked(name, is_stdin, ret, err);
+	int result = open_checked(name, is_stdin, is_input, ret, err);
 
 	return result ? err_context(err, result, "%s", name) : 0;
 }
 
+void sources_close(struct source *source)
+{
+	fd_close(&source->fd);
+	source_tree_free(source->tree);
+	*source = SOURCE_NONE;
+}
+
 int sources_call(const struct source *source, struct http_call *ret, struct err *err)
 {
+	if (source->tree)
+		return source_tree_call(source->tree, ret, err);
 	if (lseek(source->fd, 0, SEEK_SET) < 0)
 		return err_sys(err, errno, "read it from its beginning");
 	http_call_set(ret, "PUT", "/v1/objects");
@@ -147,10 +159,22 @@ int sources_replace(json_t *input, const char *digest, struct err *err)
 	return 0;
 }
 
-int sources_settle(json_t *input, const struct http_call *call, struct err *err)
+static int settle_tree(struct source_tree *tree, json_t *input, const struct http_call *call, struct err *err)
+{
+	char digest[DIGEST_TEXT_SIZE];
+	int result = source_tree_hear(tree, call, err);
+
+	return result ? result : sources_replace(input, digest_text(source_tree_digest(tree), digest), err);
+}
+
+int sources_settle(struct source *source, json_t *input, const struct http_call *call, struct err *err)
 {
 	JSON_AUTO json_t *document = NULL;
 	char sent[DIGEST_TEXT_SIZE];
+
+	if (source->tree)
+		return settle_tree(source->tree, input, call, err);
+
 	int result = reply_document(call, &document, err);
 
 	if (result)

@@ -2,7 +2,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "client/client.h"
 #include "client/key.h"
 #include "client/reply.h"
@@ -27,20 +26,30 @@ static int send_source(struct client *client, const struct source *source, struc
 	}
 }
 
-static int send_sources(struct client *client, json_t *manifest, struct err *err)
+static int send_whole(struct client *client, json_t *input, struct err *err)
 {
 	HTTP_CALL_AUTO struct http_call call = HTTP_CALL_INIT;
+	struct source source;
+	int result = sources_open(input, true, &source, err);
+
+	if (result)
+		return result;
+	do {
+		result = send_source(client, &source, &call, err);
+		if (result == 0)
+			result = sources_settle(&source, input, &call, err);
+	} while (result > 0);
+	sources_close(&source);
+	return result;
+}
+
+static int send_sources(struct client *client, json_t *manifest, struct err *err)
+{
 	char path[JSON_PATH_MAX];
 
 	for (json_t *input; (input = sources_next(manifest, path));) {
-		struct source source = {.fd = -1};
-		int result = sources_open(input, true, &source, err);
+		int result = send_whole(client, input, err);
 
-		if (result == 0)
-			result = send_source(client, &source, &call, err);
-		fd_close(&source.fd);
-		if (result == 0)
-			result = sources_settle(input, &call, err);
 		if (result)
 			return err_context(err, result, "%s.source", path);
 	}

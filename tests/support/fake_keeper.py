@@ -100,7 +100,9 @@ class FakeKeeper:
     def __init__(self, path=None):
         self.path = path or os.path.join(scratch.directory("keeper"), "api.sock")
         self.lock = threading.Lock()
-        self.runs, self.by_key, self.objects = {}, {}, {}
+        self.runs, self.by_key, self.objects, self.trees = {}, {}, {}, {}
+        self.missing_max = 1000  # of one answer about a directory
+        self.on_tree = None      # what is answered instead; None: the usual
         self.faults, self.requests = [], []
         self.queue_max = None
         self.server = None
@@ -141,7 +143,7 @@ class FakeKeeper:
 
     def submit(self, manifest, key):
         """(status, document) of a submission."""
-        trouble = _complain(manifest, self.objects)
+        trouble = _complain(manifest, {**self.objects, **self.trees})
         if trouble:
             return 400, {"error": {"code": "invalid", "message": trouble[1], "path": trouble[0]}}
         digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
@@ -371,6 +373,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.keeper.objects[digest] = body
         self.answer(201, {"digest": digest, "bytes": len(body)})
 
+    def put_tree(self, body):
+        digest = "sha256:" + hashlib.sha256(body).hexdigest()
+        answer = self.keeper.on_tree(body) if self.keeper.on_tree else None
+        missing = [entry["sha256"] for entry in json.loads(body) if entry["kind"] == "file" and entry["sha256"] not in self.keeper.objects]
+        if answer is not None:
+            self.answer(200, answer)
+        elif missing:
+            self.answer(200, {"missing": missing[:self.keeper.missing_max]})
+        else:
+            self.keeper.trees[digest] = json.loads(body)
+            self.answer(201, {"digest": digest})
+
     def workers(self, _body):
         self.answer(200, {"workers": [
             {"slot": 0, "profile": "linux", "state": "busy", "run": "run-aaaaaaaaaaaaaaaa", "reason": ""},
@@ -384,6 +398,6 @@ _RUN = "/v1/runs/([^/]+)"
 _ROUTES = [
     ("/v1/runs", "POST", _Handler.submit), ("/v1/runs", "GET", _Handler.list), (_RUN, "GET", _Handler.get),
     (_RUN + "/cancel", "POST", _Handler.cancel), (_RUN + "/logs", "GET", _Handler.logs), (_RUN + "/events", "GET", _Handler.events),
-    ("/v1/objects", "PUT", _Handler.put), ("/v1/workers", "GET", _Handler.workers), ("/v1/health", "GET", _Handler.health),
+    ("/v1/objects", "PUT", _Handler.put), ("/v1/trees", "PUT", _Handler.put_tree), ("/v1/workers", "GET", _Handler.workers), ("/v1/health", "GET", _Handler.health),
     ("/v1/readiness", "GET", _Handler.health),
 ]

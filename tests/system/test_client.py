@@ -7,6 +7,7 @@ What a keeper cannot be made to do on demand (a lost reply, one that is cut off)
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,6 +99,40 @@ def _():
         equal((status, err), (0, ""))
         done = client.caisson.call("logs", "--stdout", out.strip())
         holds(done.stdout == data + data[::-1], f"{len(done.stdout)} bytes")
+
+
+@suite.case("a directory is the same input to a keeper as to caisson run, and is sent once")
+def _():
+    directory = scratch.directory("package")
+    os.makedirs(os.path.join(directory, "many"))
+    for number in range(1100):  # more than the keeper asks for at a time
+        with open(os.path.join(directory, "many", f"{number:04}"), "w", encoding="ascii") as file:
+            file.write(f"{number}\n" if number % 3 else "the same\n")
+    with open(os.path.join(directory.encode(), b"run \xff"), "wb") as file:
+        file.write(b"#!/bin/sh\ncat many/* | sha256sum; readlink link; ls -l link/.. | wc -l\n")
+    os.chmod(os.path.join(directory.encode(), b"run \xff"), 0o700)
+    os.symlink("many", os.path.join(directory, "link"))
+    options = ("--input", directory + ":/box/d", "--cwd", "/box/d")
+    words = (*options, "--", "sh", "-c", "sh ./run*")
+    with Client() as client:
+        local = client.caisson.run_plain("sh", "-c", "sh ./run*", options=options)
+        equal((local.status, local.stdout.splitlines()[1]), (0, b"many"), str(local))
+        shutil.rmtree(os.path.join(client.caisson.ledger, "store", "trees"))
+        for _ in range(2):
+            status, out, err = client.call("submit", "--wait", *words)
+            equal((status, err), (0, ""))
+            equal(client.caisson.logs(out.strip()), local.stdout)
+        plans = [json.loads(row["plan"]) for row in client.caisson.rows("SELECT CAST(plan AS TEXT) AS plan FROM run")]
+        equal((len(plans), len({json.dumps(plan["units"][0]["inputs"]) for plan in plans})), (3, 1), "one digest, whoever sealed it")
+        row = json.dumps({"version": "caisson.manifest/v1", "command": {"argv": ["sh", "-c", "sh ./run*"], "cwd": "/box/d"},
+                          "inputs": [{"source": directory, "target": "/box/d"}]})
+        status, out, err = client.call("batch", "-", data=(row + "\n" + row + "\n").encode())
+        results = [json.loads(result) for result in out.splitlines()]
+        equal((status, [client.caisson.logs(result["run"]) for result in results]), (0, [local.stdout] * 2), err)
+        equal(client.caisson.call("fsck").status, 0)
+        equal(client.caisson.call("gc").status, 0)
+        equal(client.call("submit", "--wait", *words)[0], 0)
+        verified(client.caisson)
 
 
 @suite.case("logs -f shows what is written as it is written, and every byte of it")

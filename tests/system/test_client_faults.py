@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """test_client_faults.py - the subcommands that speak to a keeper, against one that can lose, cut, delay and refuse (support/fake_keeper.py)."""
 
+import hashlib
 import json
 import os
 import signal
@@ -74,16 +75,77 @@ def _():
         holds(keeper.objects[keeper.runs[out.strip()].manifest["stdin"]["digest"]] == data, "the bytes arrived")
 
 
-@suite.case("submit refuses a directory, a FIFO and a file that is not there by name, and nothing is submitted")
+def make_tree():
+    """A directory with what a directory can have, and its files' contents."""
+    directory = scratch.directory("tree")
+    files = {b"a": b"first", b"d/b": b"second", b"d/e/again": b"first", b"d/e/odd \xff\n\"}": b"third", b"empty": b""}
+    os.makedirs(os.path.join(directory, "d", "e"))
+    os.mkdir(os.path.join(directory, "nothing"))
+    os.symlink("../a", os.path.join(directory, "d", "link"))
+    for name, content in files.items():
+        with open(os.path.join(directory.encode(), name), "wb") as file:
+            file.write(content)
+    os.chmod(os.path.join(directory, "d", "b"), 0o755)
+    return directory, set(files.values())
+
+
+@suite.case("submit sends of a directory what the keeper has not, whatever is lost, and nothing twice")
+def _():
+    directory, contents = make_tree()
+    with FakeKeeper() as keeper:
+        keeper.missing_max = 2
+        keeper.faults += [Fault("PUT", "/v1/trees", times=2, lose=True), Fault("PUT", "/v1/objects", times=2, lose=True)]
+        run = Client(keeper).submit("--input", directory + ":/box/d", "--", "true")
+        listing = keeper.trees[keeper.runs[run].manifest["inputs"][0]["digest"]]
+        equal(set(keeper.objects.values()), contents)
+        equal([(entry["kind"], entry["path"]) for entry in listing],
+              [("file", "a"), ("dir", "d"), ("file", "d/b"), ("dir", "d/e"), ("file", "d/e/again"), ("file", "d/e/odd \\xff\\x0a\"}"),
+               ("link", "d/link"), ("file", "empty"), ("dir", "nothing")])
+        equal([entry["mode"] for entry in listing if entry["kind"] == "file"], ["0444", "0555", "0444", "0444", "0444"])
+        before = keeper.count("PUT", "/v1/objects"), keeper.count("PUT", "/v1/trees")
+        Client(keeper).submit("--input", directory + ":/box/d", "--", "true")
+        equal((keeper.count("PUT", "/v1/objects"), keeper.count("PUT", "/v1/trees")), (before[0], before[1] + 1))
+
+
+@suite.case("a keeper that asks strange things about a directory is told so, and nothing is submitted")
+def _():
+    directory, _contents = make_tree()
+    first = os.path.join(directory, "a")
+    absent = "sha256:" + "0" * 64
+
+    def change(_listing):
+        with open(first, "wb") as file:
+            file.write(b"other")
+
+    known = "sha256:" + hashlib.sha256(b"second").hexdigest()
+    cases = ((lambda _listing: {"missing": [absent]}, "misses what was not listed"), (lambda _listing: {"missing": ["x"]}, "has no digest"),
+             (lambda _listing: {"missing": [7]}, "has no digest"), (lambda _listing: {"missing": []}, "names nothing"),
+             (lambda _listing: {}, "names nothing"), (lambda _listing: {"digest": absent}, "stored something else"),
+             (lambda _listing: {"missing": [known, known]}, "misses what was not listed"),
+             (lambda _listing: {"missing": [known]}, "still misses"), (change, "a: changed while it was sent"))
+    for on_tree, words in cases:
+        with FakeKeeper() as keeper:
+            keeper.on_tree = on_tree
+            status, out, err = Client(keeper).call("submit", "--input", directory + ":/box/d", "--", "true")
+            equal((status, out, keeper.runs), (125, "", {}), err)
+            holds(f"$.inputs[0].source: {directory}" in err or "$.inputs[0].source: " in err, err)
+            holds(words in err, err)
+
+
+@suite.case("submit refuses by name what can be no input, and nothing is submitted")
 def _():
     directory = scratch.directory("tree")
     fifo = os.path.join(directory, "fifo")
     os.mkfifo(fifo)
+    out_of_it = scratch.directory("link")
+    os.symlink("/etc/passwd", os.path.join(out_of_it, "x"))
     with FakeKeeper() as keeper:
-        for source, words in ((directory, "is a directory"), (fifo, "is no regular file")):
-            status, out, err = Client(keeper).call("submit", "--input", source + ":/box/x", "--", "true")
+        for option, source, words in (("inputs[0]", directory, "fifo: is a FIFO"), ("inputs[0]", fifo, "is no regular file"),
+                                      ("inputs[0]", out_of_it, "x: is an absolute link"), ("stdin", directory, "is a directory")):
+            words_given = ("--stdin", source) if option == "stdin" else ("--input", source + ":/box/x")
+            status, out, err = Client(keeper).call("submit", *words_given, "--", "true")
             equal((status, out), (125, ""))
-            holds(f"$.inputs[0].source: {source}" in err and words in err, err)
+            holds(f"$.{option}.source: {source}" in err and words in err, err)
         manifest = json.dumps({"version": "caisson.manifest/v1", "command": {"argv": ["x"]},
                                "inputs": [{"source": "/nowhere/x", "target": "/box/x"}]})
         status, out, err = Client(keeper).call("submit", "--manifest", "-", input=manifest.encode())

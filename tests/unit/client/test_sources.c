@@ -43,15 +43,16 @@ static void each_source_gives_way_to_its_digest(void **state)
 		parse("{\"inputs\":[{\"text\":\"x\",\"target\":\"/box/a\"},{\"source\":\"b\",\"target\":\"/box/b\"}],"
 	              "\"stdin\":{\"source\":\"-\"}}");
 	HTTP_CALL_AUTO struct http_call call = HTTP_CALL_INIT;
+	struct source source = SOURCE_NONE;
 	char path[JSON_PATH_MAX];
 
 	json_t *input = sources_next(manifest, path);
 	assert_string_equal(path, "$.stdin");
 	answer(&call, "{\"digest\":\"" EMPTY "\"}");
-	assert_int_equal(sources_settle(input, &call, NULL), 0);
+	assert_int_equal(sources_settle(&source, input, &call, NULL), 0);
 	input = sources_next(manifest, path);
 	assert_string_equal(path, "$.inputs[1]");
-	assert_int_equal(sources_settle(input, &call, NULL), 0);
+	assert_int_equal(sources_settle(&source, input, &call, NULL), 0);
 	assert_null(sources_next(manifest, path));
 	expect_text(manifest,
 	            "{\"inputs\":[{\"target\":\"/box/a\",\"text\":\"x\"},{\"digest\":\"" EMPTY "\",\"target\":\"/box/b\"}],"
@@ -63,11 +64,12 @@ static void another_digest_than_that_of_what_was_sent_is_refused(void **state)
 	(void)state;
 	JSON_AUTO json_t *input = parse("{\"source\":\"b\"}");
 	HTTP_CALL_AUTO struct http_call call = HTTP_CALL_INIT;
+	struct source source = SOURCE_NONE;
 
 	answer(&call, "{\"digest\":\"sha256:00\"}");
-	assert_int_equal(sources_settle(input, &call, NULL), ERR_DAMAGED);
+	assert_int_equal(sources_settle(&source, input, &call, NULL), ERR_DAMAGED);
 	answer(&call, "{}");
-	assert_int_equal(sources_settle(input, &call, NULL), ERR_DAMAGED);
+	assert_int_equal(sources_settle(&source, input, &call, NULL), ERR_DAMAGED);
 	expect_text(input, "{\"source\":\"b\"}");
 }
 
