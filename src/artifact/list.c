@@ -91,20 +91,10 @@ int artifact_list_write(const struct artifact_list *list, struct buf *ret, struc
 	return document ? json_canonical(document, ret, err) : err_set(err, ERR_NO_MEMORY, "out of memory for a list of artifacts");
 }
 
-/* A member that must be there. */
-static int read_text(const struct json_at *at, const char *key, const char **ret, struct err *err)
-{
-	struct json_at member;
-	json_at_key(at, key, &member);
-	if (!member.value)
-		return err_set(err, ERR_INVALID, "%s: is missing", member.path);
-	return json_read_string(&member, SIZE_MAX, ret, err);
-}
-
 static int read_mode(const struct json_at *at, uint32_t *ret, struct err *err)
 {
 	const char *text = "";
-	int result = read_text(at, "mode", &text, err);
+	int result = json_need_string(at, "mode", &text, err);
 	if (result < 0)
 		return result;
 	if (strcmp(text, "0644") != 0 && strcmp(text, "0755") != 0)
@@ -123,7 +113,7 @@ static int read_artifact(const struct json_at *at, struct artifact *ret, struct 
 	if (result == 0)
 		result = read_mode(at, &ret->mode, err);
 	if (result == 0)
-		result = read_text(at, "sha256", &digest, err);
+		result = json_need_string(at, "sha256", &digest, err);
 	if (result == 0)
 		result = digest_parse(digest, &ret->sha256, err);
 	json_at_key(at, "size_bytes", &size);
@@ -132,7 +122,7 @@ static int read_artifact(const struct json_at *at, struct artifact *ret, struct 
 	if (result == 0 && ret->size_bytes < 0)
 		result = err_set(err, ERR_INVALID, "%s: is missing", size.path);
 	if (result == 0)
-		result = read_text(at, "path", &path, err);
+		result = json_need_string(at, "path", &path, err);
 	if (result < 0)
 		return result;
 	result = artifact_parse_path(path, &ret->path, err);
@@ -176,9 +166,9 @@ static int read_rejection(const struct json_at *at, struct artifact_list *ret, s
 {
 	const char *spelled = "", *reason = "";
 	char *path = NULL;
-	int result = read_text(at, "path", &spelled, err);
+	int result = json_need_string(at, "path", &spelled, err);
 	if (result == 0)
-		result = read_text(at, "reason", &reason, err);
+		result = json_need_string(at, "reason", &reason, err);
 	if (result == 0 && !is_reason(reason))
 		result = err_set(err, ERR_INVALID, "%s.reason: is none", at->path);
 	if (result == 0)

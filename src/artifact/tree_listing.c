@@ -27,21 +27,11 @@ static const char *element_end(const char *at, const char *end)
 	return NULL;
 }
 
-/* A member that must be there. */
-static int read_text(const struct json_at *at, const char *key, const char **ret, struct err *err)
-{
-	struct json_at member;
-	json_at_key(at, key, &member);
-	if (!member.value)
-		return err_set(err, ERR_INVALID, "%s: is missing", member.path);
-	return json_read_string(&member, SIZE_MAX, ret, err);
-}
-
 static int read_kind(const struct json_at *at, enum tree_kind *ret, struct err *err)
 {
 	static const char *const names[] = {[TREE_DIR] = "dir", [TREE_FILE] = "file", [TREE_LINK] = "link"};
 	const char *text = "";
-	int result = read_text(at, "kind", &text, err);
+	int result = json_need_string(at, "kind", &text, err);
 	if (result < 0)
 		return result;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -57,11 +47,11 @@ static int read_file(const struct json_at *at, struct tree_line *ret, struct err
 	const char *mode = "", *digest = "";
 	struct json_at size;
 	ret->size_bytes = -1;
-	int result = read_text(at, "mode", &mode, err);
+	int result = json_need_string(at, "mode", &mode, err);
 	if (result == 0 && strcmp(mode, "0444") != 0 && strcmp(mode, "0555") != 0)
 		result = err_set(err, ERR_INVALID, "%s.mode: must be 0444 or 0555", at->path);
 	if (result == 0)
-		result = read_text(at, "sha256", &digest, err);
+		result = json_need_string(at, "sha256", &digest, err);
 	if (result == 0 && digest_parse(digest, &ret->sha256, NULL) < 0)
 		result = err_set(err, ERR_INVALID, "%s.sha256: must be sha256: and 64 hex digits", at->path);
 	json_at_key(at, "size_bytes", &size);
@@ -76,7 +66,7 @@ static int read_file(const struct json_at *at, struct tree_line *ret, struct err
 static int read_link(const struct json_at *at, struct tree_line *ret, struct err *err)
 {
 	const char *target = "";
-	int result = read_text(at, "target", &target, err);
+	int result = json_need_string(at, "target", &target, err);
 	if (result < 0)
 		return result;
 	result = artifact_parse_text(target, &ret->target, err);
@@ -87,7 +77,7 @@ static int read_path(const struct json_at *at, struct tree_line *ret, struct err
 {
 	const char *path = "";
 	size_t depth = 1;
-	int result = read_text(at, "path", &path, err);
+	int result = json_need_string(at, "path", &path, err);
 	if (result < 0)
 		return result;
 	result = artifact_parse_path(path, &ret->path, err);

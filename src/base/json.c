@@ -191,6 +191,15 @@ int json_read_string(const struct json_at *at, size_t max, const char **ret, str
 	return 0;
 }
 
+int json_need_string(const struct json_at *at, const char *key, const char **ret, struct err *err)
+{
+	struct json_at member;
+	json_at_key(at, key, &member);
+	if (!member.value)
+		return err_set(err, ERR_INVALID, "%s: is missing", member.path);
+	return json_read_string(&member, SIZE_MAX, ret, err);
+}
+
 /* In UTF-8: the controls below space, DEL, and U+0080 to U+009F, which some terminals obey as well. */
 static bool has_control(const unsigned char *bytes, size_t length)
 {

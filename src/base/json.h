@@ -45,6 +45,9 @@ int json_read_bool(const struct json_at *at, bool *ret, struct err *err);
 /* Borrowed from the document. max counts bytes. An embedded NUL is an error. */
 int json_read_string(const struct json_at *at, size_t max, const char **ret, struct err *err);
 
+/* A string member that must be there: ERR_INVALID naming its path when it is not. */
+int json_need_string(const struct json_at *at, const char *key, const char **ret, struct err *err);
+
 /* Sets a string member that may hold any bytes the kernel allows. Valid UTF-8 without control characters goes in as it is; otherwise
  * every byte that is not printable ASCII, and '\\', is written as \xHH (documented escaping of names and captured text in views). */
 int json_set_bytes(json_t *object, const char *key, const void *bytes, size_t length, struct err *err);
