@@ -1,12 +1,22 @@
 /* doctor.c - `caisson doctor`: what this host can enforce. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/places.h"
 #include "cli/wiring.h"
 #include "keeper/trial.h"
 #include "print/output.h"
 #include "print/page.h"
+
+/* The identity of no ledger: what a trial leaves when it is killed is no run's. */
+#define TRIAL_LEDGER "led-doctordoctordoct"
+
+enum { LEFT_MAX = 64, LEFT_CLEANUP_MS = 5000 };
 
 struct findings {
 	struct page page;
@@ -81,16 +91,66 @@ static int probe_ledger(const char *option, struct findings *findings, struct er
 	return add_line(findings, &line);
 }
 
-/* The boundary carries the identity of no ledger. */
+/* Doctors alone make boundaries of TRIAL_LEDGER, and each holds the lock while it does. Who has it alone knows that those that are there were
+ * left by doctors that died. The lock's descriptor. */
+static int lock_trials(bool *ret_alone, struct err *err)
+{
+	FD_AUTO int dir = places_open_runtime(err);
+	if (dir < 0)
+		return dir;
+
+	FD_AUTO int fd = openat(dir, "doctor", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_sys(err, errno, "open the doctor's lock");
+	*ret_alone = flock(fd, LOCK_EX | LOCK_NB) == 0;
+	if (!*ret_alone && flock(fd, LOCK_SH) < 0)
+		return err_sys(err, errno, "take the doctor's lock");
+	return fd_take(&fd);
+}
+
+struct left {
+	struct boundary_identity list[LEFT_MAX];
+	size_t count;
+};
+
+static int note_left(void *context, const struct boundary_identity *identity)
+{
+	struct left *left = context;
+
+	left->list[left->count++] = *identity;
+	return left->count == LEFT_MAX;
+}
+
+/* Collected first: the walk is over the groups that are removed. What cannot be removed now is the next doctor's. */
+static int remove_left(const struct boundary_provider *provider, int lock, struct err *err)
+{
+	struct left left = {.count = 0};
+	int survivors, result = provider->ops->enumerate(provider->context, TRIAL_LEDGER, note_left, &left, err);
+
+	if (result < 0)
+		return result;
+	for (size_t i = 0; i < left.count; i++)
+		(void)provider->ops->recover(provider->context, &left.list[i], LEFT_CLEANUP_MS, &survivors, NULL);
+	return flock(lock, LOCK_SH) < 0 ? err_sys(err, errno, "share the doctor's lock") : 0;
+}
+
 static int try_run(const struct boundary_provider *provider, struct probe_line *ret, struct err *err)
 {
 	struct boundary *boundary = NULL;
-	struct boundary_identity identity;
-	int result = provider->ops->open(provider->context, &boundary, err);
+	struct boundary_identity identity = {.ledger_id = TRIAL_LEDGER};
+	bool alone = false;
+	FD_AUTO int lock = lock_trials(&alone, err);
 
+	if (lock < 0)
+		return lock;
+
+	int result = alone ? remove_left(provider, lock, err) : 0;
+
+	if (result == 0)
+		result = provider->ops->open(provider->context, &boundary, err);
 	if (result)
 		return result;
-	id_new("led", identity.ledger_id);
 	id_new("bnd", identity.boundary_id);
 	result = trial_run(boundary, provider->ops->kind, &identity, NULL, ret, err);
 	boundary->ops->free(boundary);

@@ -26,6 +26,7 @@ int places_self(struct buf *ret, struct err *err);
 /* --cgroup-parent, else CAISSON_CGROUP_PARENT, else NULL. */
 const char *places_cgroup_parent(const char *option);
 
-/* Appends where runs of this user lock what they share: nothing for root, who has a place of his own; else $XDG_RUNTIME_DIR/caisson
- * or /tmp/caisson-UID. */
+/* Appends where runs of this user lock what they share: /run/caisson for root, else $XDG_RUNTIME_DIR/caisson or /tmp/caisson-UID. */
 int places_runtime(struct buf *ret, struct err *err);
+/* It, made if need be; ours alone, or an error. The descriptor. */
+int places_open_runtime(struct err *err);

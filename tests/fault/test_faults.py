@@ -503,6 +503,32 @@ def _():
           "\n".join(between))
 
 
+def _trials():
+    return {path for path in proc.cgroup_directories() if "led-doctordoctordoct" in path}
+
+
+@suite.case("what a doctor that was killed left, the next one removes, and nothing of one that lives")
+def _():
+    caisson = faulty()
+
+    def doctor(**env):
+        return subprocess.Popen([caisson.binary, "doctor"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=caisson.environment(env))
+
+    equal((_trials(), doctor(CAISSON_FAULT="linux.cloned:kill").wait(60)), (set(), -9))
+    left = _trials()
+    holds(left, "it left something")
+    living = doctor(CAISSON_FAULT="linux.cloned:stop")
+    try:
+        holds(os.WIFSTOPPED(os.waitpid(living.pid, os.WUNTRACED)[1]), "it is stopped")
+        made = _trials()
+        holds(made and not made & left, f"the dead one's are gone: {made}")
+        equal((doctor().wait(60), _trials()), (0, made), "beside a living one")
+    finally:
+        living.kill()
+        living.wait()
+    equal((doctor().wait(60), _trials()), (0, set()))
+
+
 @suite.at_end
 def end_survivors():
     for survivor in survivors:

@@ -12,7 +12,7 @@
 struct linux_options {
 	const char *init_path;     /* guest init, a static program; opened when the provider is made */
 	const char *cgroup_parent; /* path below each hierarchy's mount, without a leading slash; NULL: found (place.h) */
-	const char *runtime_dir;   /* of an ordinary user: where his runs lock the ids that they use; made if need be. NULL for root */
+	const char *runtime_dir;   /* where this user's runs lock the ids that they use; made if need be. NULL: root's place */
 	pid_t caller;              /* who would have to be placed in a delegated cgroup; for a message */
 	int wake_fd;               /* readable: observe returns BOUNDARY_INTERRUPTED (not consumed); -1: none */
 };
