@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/ioprio.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -79,6 +80,41 @@ static void set_limits(const struct init_setup *setup)
 	limit("rlimit.sigpending", RLIMIT_SIGPENDING, 64, 64);
 	limit("rlimit.msgqueue", RLIMIT_MSGQUEUE, 0, 0);
 	limit("rlimit.memlock", RLIMIT_MEMLOCK, 65536, 65536);
+	limit("rlimit.rtprio", RLIMIT_RTPRIO, 0, 0);
+	limit("rlimit.nice", RLIMIT_NICE, 0, 0);
+}
+
+/* What the caller set for his own programs would end a guest in ways that no verdict names. The hard ones are the plan's to look at. */
+static void raise_limits(void)
+{
+	static const int inherited[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_AS, RLIMIT_RSS, RLIMIT_NPROC, RLIMIT_LOCKS, RLIMIT_RTTIME};
+	struct rlimit now;
+	for (size_t i = 0; i < sizeof(inherited) / sizeof(inherited[0]); i++) {
+		if (getrlimit(inherited[i], &now) != 0)
+			init_fail("limits", errno);
+		if (now.rlim_cur == now.rlim_max)
+			continue;
+		now.rlim_cur = now.rlim_max;
+		if (setrlimit(inherited[i], &now) != 0)
+			init_fail("limits", errno);
+	}
+}
+
+/* Neither real time nor any advantage, on processors or disks, whoever we were started by: that is his. To be nicer than others is
+ * inherited. By system calls: this libc has no sched_setscheduler(2). */
+static void be_ordinary(void)
+{
+	static const struct sched_param none = {.sched_priority = 0};
+	if (OMITTED("scheduling"))
+		return;
+	long policy = syscall(SYS_sched_getscheduler, 0) & ~(long)SCHED_RESET_ON_FORK;
+	if (policy != SCHED_OTHER && policy != SCHED_BATCH && policy != SCHED_IDLE && syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none) != 0)
+		init_fail("scheduling", errno);
+	if (getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0) != 0)
+		init_fail("scheduling", errno);
+	long io = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+	if (io < 0 || (IOPRIO_PRIO_CLASS(io) == IOPRIO_CLASS_RT && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0) != 0))
+		init_fail("scheduling", errno);
 }
 
 static void keep_descriptors(int gate)
@@ -177,6 +213,8 @@ _Noreturn void init_run_main(const struct init_setup *setup, int gate)
 	keep_descriptors(gate);
 	umask(OMITTED("umask") ? 0077 : 022);
 	set_limits(setup);
+	raise_limits();
+	be_ordinary();
 	make_list(setup, setup->argc, setup->argv, argv);
 	make_list(setup, setup->envc, setup->env, env);
 	uint32_t attested = become_guest(setup);

@@ -17,6 +17,32 @@ static int hard_limit(int resource, int64_t *ret, const char *what, struct err *
 	return 0;
 }
 
+/* A process ends when it has used the hard limit of processor time: what it is to have must be less, for the keeper to be first. */
+static int hard_limits(struct plan_host *ret, struct err *err)
+{
+	int64_t cpu_s = INT64_MAX, data = INT64_MAX, address = INT64_MAX;
+	const struct {
+		int resource;
+		int64_t *ret;
+		const char *what;
+	} limits[] = {
+		{RLIMIT_NOFILE, &ret->open_files_hard, "open files"},
+		{RLIMIT_STACK, &ret->stack_hard, "the stack"},
+		{RLIMIT_NPROC, &ret->processes_hard, "processes"},
+		{RLIMIT_FSIZE, &ret->file_hard, "a file's size"},
+		{RLIMIT_CPU, &cpu_s, "processor time"},
+		{RLIMIT_DATA, &data, "data"},
+		{RLIMIT_AS, &address, "address space"},
+	};
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < sizeof(limits) / sizeof(limits[0]); i++)
+		result = hard_limit(limits[i].resource, limits[i].ret, limits[i].what, err);
+	ret->cpu_hard_ms = cpu_s > INT64_MAX / 1000 ? INT64_MAX : cpu_s * 1000 - 1;
+	ret->memory_hard = data < address ? data : address;
+	return result;
+}
+
 int host_facts(struct plan_host *ret, struct err *err)
 {
 	struct sysinfo memory;
@@ -34,6 +60,5 @@ int host_facts(struct plan_host *ret, struct err *err)
 	for (int cpu = 0; cpu < CPU_LIST_CPUS; cpu++)
 		if (CPU_ISSET((size_t)cpu, &cpus))
 			cpu_list_add(&ret->cpu_list, cpu);
-	int result = hard_limit(RLIMIT_NOFILE, &ret->open_files_hard, "open files", err);
-	return result < 0 ? result : hard_limit(RLIMIT_STACK, &ret->stack_hard, "the stack", err);
+	return hard_limits(ret, err);
 }

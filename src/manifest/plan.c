@@ -182,6 +182,11 @@ static int check_host(const struct plan_limits *limits, const struct plan_host *
 		{"memory_bytes", limits->memory_bytes, host->memory_bytes},
 		{"open_files", limits->open_files, host->open_files_hard},
 		{"stack_bytes", limits->stack_bytes, host->stack_hard},
+		{"pids", limits->pids, host->processes_hard},
+		{"cpu_ms", limits->cpu_ms, host->cpu_hard_ms},
+		{"memory_bytes", limits->memory_bytes, host->memory_hard},
+		{"work_bytes", limits->work_bytes, host->file_hard},
+		{"out_bytes", limits->out_bytes, host->file_hard},
 		{"cpu_ms", limits->cpu_ms, MANIFEST_MAX_WALL_MS * usable_cpus(limits, host->cpus)},
 	};
 

@@ -29,7 +29,11 @@ struct plan_host {
 	int64_t cpus;              /* usable by us (affinity) */
 	struct cpu_list cpu_list;  /* which they are */
 	int64_t memory_bytes;      /* of the machine */
-	int64_t open_files_hard, stack_hard; /* our own hard limits: more cannot be given to a guest (limit_unenforceable) */
+	/* Our own hard limits: more cannot be given to a guest (limit_unenforceable). INT64_MAX: there is none. */
+	int64_t open_files_hard, stack_hard, processes_hard;
+	int64_t cpu_hard_ms;  /* of one process */
+	int64_t memory_hard;  /* of one address space */
+	int64_t file_hard;    /* of one file */
 };
 
 /* As manifest_limits with every value set. cpu_ms is wall × usable CPUs when not given; cpus_centi 0 means no bandwidth limit, and a

@@ -83,7 +83,8 @@ void scene_new_owner(struct scene *scene)
 static void compile(struct scene_run *run, const char *text)
 {
 	const struct plan_host host = {
-		.page_bytes = sysconf(_SC_PAGESIZE), .cpus = TEST_CPUS, .cpu_list = {{1}}, .memory_bytes = INT64_C(1) << 33, .open_files_hard = 4096, .stack_hard = INT64_MAX};
+		.page_bytes = sysconf(_SC_PAGESIZE), .cpus = TEST_CPUS, .cpu_list = {{1}}, .memory_bytes = INT64_C(1) << 33, .open_files_hard = 4096, .stack_hard = INT64_MAX,
+	.processes_hard = INT64_MAX, .cpu_hard_ms = INT64_MAX, .memory_hard = INT64_MAX, .file_hard = INT64_MAX};
 	const struct plan_sealed sealed = {.input_count = 0};
 	struct digest policy;
 	struct err err = ERR_INIT;

@@ -7,7 +7,8 @@
 #include "manifest/plan.h"
 
 static const struct plan_host host = {
-	.page_bytes = 4096, .cpus = 2, .memory_bytes = 8LL * 1024 * 1024 * 1024, .open_files_hard = 4096, .stack_hard = INT64_MAX};
+	.page_bytes = 4096, .cpus = 2, .memory_bytes = 8LL * 1024 * 1024 * 1024, .open_files_hard = 4096, .stack_hard = INT64_MAX,
+	.processes_hard = INT64_MAX, .cpu_hard_ms = INT64_MAX, .memory_hard = INT64_MAX, .file_hard = INT64_MAX};
 
 /* Stands for the sealed inputs: what they contain does not matter to a plan. */
 static int compile(const struct manifest *manifest, struct plan **ret)

@@ -3,6 +3,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -195,9 +196,55 @@ def _():
         equal((receipt["verdict"], found["rlimit.core"], found["rlimit.memlock"]), ("succeeded", "0, and no program is given a core", "0"))
     done = under("ulimit -s 256", caisson.command("run", "--", "true"), caisson)
     holds(done.returncode == 125 and b"limit_unenforceable: limits.stack_bytes: 8388608 asked for" in done.stderr, repr(done.stderr))
+    for option, name in (("-t 20", "cpu_ms: 20000"), ("-v 100000", "memory_bytes: 268435456"), ("-d 100000", "memory_bytes: 268435456"),
+                         ("-f 65535", "work_bytes: 67108864"), ("-p 63", "pids: 64")):
+        done = under(f"ulimit {option}", caisson.command("run", "--", "true"), caisson)
+        holds(done.returncode == 125 and f"limit_unenforceable: limits.{name} asked for".encode() in done.stderr, f"{option}: {done.stderr!r}")
     done = under("ulimit -f 0", caisson.command("run", "--", "true"), caisson)
     holds(done.returncode == 125 and done.stderr.startswith(b"caisson: run: "), repr(done))
     equal(caisson.run("true").word(), "OK")
+
+
+SOFT = ("RLIMIT_CPU", "RLIMIT_FSIZE", "RLIMIT_AS", "RLIMIT_DATA")
+LOOK_AT_PRIVILEGES = f"""
+import ctypes, os, resource
+print([resource.getrlimit(getattr(resource, name))[0] for name in {SOFT}])
+print(resource.getrlimit(resource.RLIMIT_RTPRIO), resource.getrlimit(resource.RLIMIT_NICE))
+print(os.nice(0), os.sched_getscheduler(0), ctypes.CDLL(None).syscall({proc.NR_IOPRIO_GET}, 1, 0) >> 13)
+for attempt in (lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)), lambda: os.nice(-3)):
+    try:
+        attempt()
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+def lower_soft_limits():
+    for name in SOFT:
+        which = getattr(resource, name)
+        resource.setrlimit(which, (4 if name == "RLIMIT_CPU" else 4 << 30, resource.getrlimit(which)[1]))
+
+
+@suite.case("soft limits of the caller and his place in the queue for processors are not the guest's; being nice is")
+def _():
+    caisson = Caisson()
+    nice = os.nice(0)
+
+    def look(setting, *argv):
+        done = subprocess.run(caisson.command("run", "--", *(argv or ("python3", "-c", LOOK_AT_PRIVILEGES))), env=caisson.environment(),
+                              capture_output=True, check=False, preexec_fn=setting)  # pylint: disable=subprocess-popen-preexec-fn
+        equal((done.returncode, done.stderr), (0, b""), str(done))
+        return done.stdout.decode()
+
+    plain = look(None)
+    equal(plain.splitlines(), ["[-1, -1, -1, -1]", "(0, 0) (0, 0)", f"{max(0, nice)} 0 0", "Operation not permitted", "Operation not permitted"])
+    settings = [lower_soft_limits]
+    if os.geteuid() == 0 and not caisson.user:
+        settings += [lambda: os.setpriority(os.PRIO_PROCESS, 0, -5), lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5)),
+                     lambda: os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(5)), proc.set_real_time_io]
+    for number, setting in enumerate(settings):
+        equal(look(setting), plain, f"setting {number}")
+    equal(look(lambda: os.setpriority(os.PRIO_PROCESS, 0, nice + 7), "python3", "-c", "import os; print(os.nice(0))"), f"{nice + 7}\n")
 
 
 @suite.case("a manifest says the same as options do")

@@ -5,6 +5,7 @@ Uses the build with fault points, where CAISSON_OMIT=LINE leaves out the one pro
 """
 
 import os
+import resource
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -26,9 +27,29 @@ if len(CPUS) > 1:  # or the pin would be what a process has anyway
 GRADES = {"observed", "attested", "probed"}
 # The least that enroll must vouch for (contract and architecture): by the first words of the names.
 EXPECTED = ("ns.user", "ns.mnt", "ns.pid", "ns.net", "ns.ipc", "ns.uts", "ns.cgroup", "limit.memory", "limit.pids", "limit.cpu",
-            "no_new_privs", "seccomp", "landlock", "root", "net.lo", "cgroup.", "limit.work", "limit.out", "work")
+            "no_new_privs", "seccomp", "landlock", "scheduling", "root", "net.lo", "cgroup.", "limit.work", "limit.out", "work")
 if len(CPUS) > 1:
     EXPECTED += ("limit.pin", "pin")
+
+
+# What is the case, and not what protects.
+FACTS = ["rootless", "ids.shared"]
+
+
+def take_advantages():
+    """Of scheduling, for a guest to be kept from. What nobody here can have nobody can be seen to be kept from."""
+    for name, number in (("rlimit.rtprio", resource.RLIMIT_RTPRIO), ("rlimit.nice", resource.RLIMIT_NICE)):
+        try:
+            resource.setrlimit(number, (5, 5))
+        except (OSError, ValueError):
+            FACTS.append(name)
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -5)
+    except OSError:
+        FACTS.append("scheduling")
+
+
+take_advantages()
 
 
 def evidence():
@@ -69,9 +90,6 @@ def leave_out(name):
     equal(result.receipt["times"]["launched_at"], None, "launched_at")
     watch.hold(result)
 
-
-# What is the case, and not what protects.
-FACTS = ("rootless", "ids.shared")
 
 for entry in LINES or []:
     if entry["name"] in FACTS:

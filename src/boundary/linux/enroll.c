@@ -9,10 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/ioprio.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -264,6 +267,34 @@ static int check_session(struct inspection *inspection, struct err *err)
 	return evidence_add(inspection->evidence, "session", EVIDENCE_OBSERVED, err, "its own");
 }
 
+/* Field NUMBER of proc_pid_stat(5), of those behind the name. */
+static bool stat_number(const char *text, int number, int64_t *ret)
+{
+	const char *at = strrchr(text, ')');
+	for (int field = 2; at && field < number; field++)
+		at = strchr(at + 1, ' ');
+	return at && sscanf(at, " %" SCNd64, ret) == 1;
+}
+
+/* Neither real time nor an advantage over others: not on processors, and not on disks. */
+static int check_scheduling(struct inspection *inspection, struct err *err)
+{
+	enum { STAT_NICE = 19, STAT_POLICY = 41 };
+	char text[1024];
+	int64_t nice, policy;
+	if (fd_read_text(inspection->main.dir, "stat", text, sizeof(text)) < 0 || !stat_number(text, STAT_NICE, &nice) ||
+	    !stat_number(text, STAT_POLICY, &policy))
+		return err_set(err, ERR_UNVERIFIED, "scheduling: cannot be read");
+	if (policy != SCHED_OTHER && policy != SCHED_BATCH && policy != SCHED_IDLE)
+		return fails(err, "scheduling", "an ordinary policy", "another");
+	if (nice < 0)
+		return fails(err, "scheduling", "no advantage", "a negative nice value");
+	long io = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, inspection->boundary->main_pid);
+	if (io < 0 || IOPRIO_PRIO_CLASS(io) == IOPRIO_CLASS_RT)
+		return fails(err, "scheduling", "ordinary I/O", "real-time I/O");
+	return evidence_add(inspection->evidence, "scheduling", EVIDENCE_OBSERVED, err, "ordinary, nice %" PRId64, nice);
+}
+
 /* The kernel's word on where main may run. The mask is also what its group's set of CPUs leaves of any it asks for. */
 static int check_pin(struct inspection *inspection, struct err *err)
 {
@@ -342,7 +373,11 @@ static int check_rlimits(struct inspection *inspection, struct err *err)
 		rc = check_guard(inspection, limits, "rlimit.sigpending", "Max pending signals", 64, err);
 	if (rc == 0)
 		rc = check_guard(inspection, limits, "rlimit.msgqueue", "Max msgqueue size", 0, err);
-	return rc < 0 ? rc : check_guard(inspection, limits, "rlimit.memlock", "Max locked memory", 65536, err);
+	if (rc == 0)
+		rc = check_guard(inspection, limits, "rlimit.memlock", "Max locked memory", 65536, err);
+	if (rc == 0)
+		rc = check_guard(inspection, limits, "rlimit.rtprio", "Max realtime priority", 0, err);
+	return rc < 0 ? rc : check_guard(inspection, limits, "rlimit.nice", "Max nice priority", 0, err);
 }
 
 /* Only lo, and it is up: the local table of an interface that is up has 127.0.0.1 (facts §2). */
@@ -416,7 +451,7 @@ int linux_enroll(struct linux_boundary *boundary, struct evidence_list *evidence
 {
 	static int (*const checks[])(struct inspection *, struct err *) = {
 		check_namespaces, check_view, check_ids, check_capabilities, check_seccomp, check_signals, check_session,
-		check_pin, check_oom_score, check_rlimits, check_network, check_descriptors, check_attested,
+		check_pin, check_oom_score, check_rlimits, check_scheduling, check_network, check_descriptors, check_attested,
 	};
 	struct inspection inspection = {.boundary = boundary, .evidence = evidence, .main.dir = -1, .init.dir = -1};
 	int rc = cgroups_verify(&boundary->groups, boundary->init_pid, boundary->main_pid, evidence, err);

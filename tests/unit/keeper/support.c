@@ -255,7 +255,8 @@ struct provider_factory fake_factory(struct fake *fake)
 
 struct plan *plan_for(const char *profile, int64_t stream_bytes, struct manifest **ret_manifest)
 {
-	static const struct plan_host host = {.page_bytes = 4096, .cpus = 2, .memory_bytes = INT64_C(1) << 33, .open_files_hard = 4096, .stack_hard = INT64_MAX};
+	static const struct plan_host host = {.page_bytes = 4096, .cpus = 2, .memory_bytes = INT64_C(1) << 33, .open_files_hard = 4096, .stack_hard = INT64_MAX,
+	.processes_hard = INT64_MAX, .cpu_hard_ms = INT64_MAX, .memory_hard = INT64_MAX, .file_hard = INT64_MAX};
 	const struct plan_sealed sealed = {.input_count = 0};
 	struct manifest *manifest = NULL;
 	struct plan *plan = NULL;

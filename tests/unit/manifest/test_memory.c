@@ -50,7 +50,8 @@ static const char text[] =
 
 static int parse_compile_and_read(struct err *err)
 {
-	static const struct plan_host host = {.page_bytes = 4096, .cpus = 2, .memory_bytes = INT64_C(8) << 30, .open_files_hard = 20000, .stack_hard = INT64_MAX};
+	static const struct plan_host host = {.page_bytes = 4096, .cpus = 2, .memory_bytes = INT64_C(8) << 30, .open_files_hard = 20000, .stack_hard = INT64_MAX,
+	.processes_hard = INT64_MAX, .cpu_hard_ms = INT64_MAX, .memory_hard = INT64_MAX, .file_hard = INT64_MAX};
 	static const struct plan_input inputs[2];
 	static const struct digest policy;
 	const struct plan_sealed sealed = {.inputs = inputs, .input_count = 2};

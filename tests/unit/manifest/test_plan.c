@@ -14,7 +14,8 @@
 
 #define DOC(members) "{\"version\":\"caisson.manifest/v1\",\"command\":{\"argv\":[\"x\"]}," members "}"
 
-static const struct plan_host host = {.page_bytes = 4096, .cpus = 2, .cpu_list = {{1 << 0 | 1 << 5}}, .memory_bytes = INT64_C(8) << 30, .open_files_hard = 20000, .stack_hard = INT64_MAX};
+static const struct plan_host host = {.page_bytes = 4096, .cpus = 2, .cpu_list = {{1 << 0 | 1 << 5}}, .memory_bytes = INT64_C(8) << 30, .open_files_hard = 20000, .stack_hard = INT64_MAX,
+	.processes_hard = INT64_MAX, .cpu_hard_ms = INT64_MAX, .memory_hard = INT64_MAX, .file_hard = INT64_MAX};
 
 /* As many sealed inputs as the manifest has, of size 1, 2, 3, … */
 static struct plan_sealed seal(const struct manifest *manifest, struct plan_input *inputs, size_t room)
