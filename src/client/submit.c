@@ -109,6 +109,8 @@ int client_submit(struct client *client, struct err *err)
 		return result;
 	if (!client->request->wait || !client->request->json)
 		result = say(client, run_id, err);
+	if (result == 0 && !client->request->wait && output_lost())
+		result = err_sys(err, output_lost(), "%s is submitted; standard output", run_id);
 	if (result || !client->request->wait)
 		return result;
 	return client_await(client, run_id, err);

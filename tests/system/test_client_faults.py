@@ -211,6 +211,17 @@ def _():
         equal((len(keeper.runs), keeper.count("POST", "/v1/runs")), (1, 1 + 2 * reply))
 
 
+@suite.case("an id that a full disk takes is told as an error; of a run that is waited for the status is its own")
+def _():
+    with FakeKeeper() as keeper, open("/dev/full", "wb") as full:
+        for words, status in ((("--", "true"), 125), (("--json", "--", "true"), 125), (("--wait", "--", "true"), 0)):
+            done = subprocess.run(Client(keeper).command("submit", *words), stdout=full, stderr=subprocess.PIPE, check=False)
+            equal(done.returncode, status, f"{words}: {done.stderr!r}")
+            run = list(keeper.runs)[-1]
+            if status:
+                equal(done.stderr.decode(), f"caisson: submit: {run} is submitted; standard output: No space left on device\n")
+
+
 @suite.case("an upload that is lost is sent again from its beginning")
 def _():
     data = os.urandom(2 << 20)
