@@ -8,6 +8,7 @@ import re
 GUEST_UID_FIRST = 0x70000000  # host uids from here up belong to guests
 BOUNDARY_ID = re.compile(r"bnd-[a-z2-7]{16}")
 PR_SET_CHILD_SUBREAPER = 36
+PR_CAPBSET_DROP = 24
 NR_IOPRIO_SET, NR_IOPRIO_GET = 251, 252  # x86-64
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -22,6 +23,12 @@ def become_subreaper():
 def set_personality(persona):
     if _libc.personality(ctypes.c_ulong(persona)) == -1:
         raise OSError(ctypes.get_errno(), "personality")
+
+
+def drop_from_bounds(capabilities):
+    """What root executes then has none of these; a number that is no capability is skipped."""
+    for number in capabilities:
+        _libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
 
 
 def set_real_time_io():

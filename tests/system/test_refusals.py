@@ -56,6 +56,33 @@ def _():
     watch.hold(result)
 
 
+DAC_OVERRIDE = 1
+NEEDED = {"SYS_ADMIN": 21, "NET_ADMIN": 12, "SETUID": 7, "SETGID": 6, "CHOWN": 0, "FOWNER": 3, "MKNOD": 27, "DAC_READ_SEARCH": 2}
+
+
+@suite.case("a root without a capability that it needs is told which; without any other it runs")
+def _():
+    caisson = Caisson()
+    if os.geteuid() != 0 or caisson.user:
+        return
+
+    def without(numbers, *words):
+        return subprocess.run([caisson.binary, *words], env=caisson.environment(), capture_output=True, check=False,
+                              preexec_fn=lambda: proc.drop_from_bounds(numbers))  # pylint: disable=subprocess-popen-preexec-fn
+
+    run = ("run", "--ledger", caisson.ledger, "--", "true")
+    for name, number in NEEDED.items():
+        done = without([number, DAC_OVERRIDE], *run)
+        holds(done.returncode == 125 and f"prepare: root is without CAP_{name} here".encode() in done.stderr, f"{name}: {done.stderr!r}")
+    done = without([*NEEDED.values(), DAC_OVERRIDE], *run)
+    holds(b"without " + ", ".join(f"CAP_{name}" for name in NEEDED).encode() + b" here" in done.stderr, done.stderr)
+    done = without([NEEDED["MKNOD"]], "doctor", "--ledger", caisson.ledger)
+    holds(done.returncode == 1 and b"root is without CAP_MKNOD\n" in done.stdout, done.stdout)
+    others = set(range(64)) - set(NEEDED.values())
+    equal(without(others, *run).returncode, 0, "none but those")
+    equal(caisson.verify().status, 0)
+
+
 @suite.case("a limit out of the contract's range")
 def _():
     caisson = Caisson()

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "boundary/linux/capability.h"
 
 static struct linux_boundary *self(struct boundary *boundary)
 {
@@ -41,6 +42,9 @@ static int prepare(struct boundary *base, const struct boundary_spec *spec, stru
 	cgroups_init(&boundary->groups, &boundary->provider->host, &boundary->provider->place, &spec->identity);
 	umask(LINUX_UMASK);
 	boundary->phase = LINUX_PREPARED;
+	char missing[CAPABILITIES_TEXT_SIZE];
+	if (capabilities_missing(missing))
+		return err_set(err, ERR_UNSUPPORTED, "root is without %s here, which it needs for a boundary", missing);
 	if ((rc = linux_check_require(boundary->provider, spec->plan, err)) < 0)
 		return rc;
 	if ((rc = linux_acquire_ids(boundary->provider, spread(spec->identity.boundary_id), &boundary->ids, err)) < 0 ||

@@ -17,6 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/fd.h"
+#include "boundary/linux/capability.h"
 #include "boundary/linux/scratch.h"
 #include "boundary/linux/userns.h"
 
@@ -120,6 +121,14 @@ static void probe_memory_and_swap(const struct linux_provider *provider, struct 
 	say(report, &line, "memory.swap.max, checked by each run");
 }
 
+static void probe_capabilities(struct report *report)
+{
+	char missing[CAPABILITIES_TEXT_SIZE];
+	bool holds = !capabilities_missing(missing);
+	struct probe_line line = begin("capabilities", true, holds, "give them to root here, or run as an ordinary user with a delegated cgroup");
+	say(report, &line, "%s%s", holds ? (geteuid() == 0 ? "root has what it needs" : "an ordinary user needs none") : "root is without ", missing);
+}
+
 /* Tried for real in a child: every namespace that a boundary has, and a call that needs the capabilities in it. */
 static void probe_namespaces(struct report *report)
 {
@@ -200,6 +209,7 @@ int linux_probe(struct linux_provider *provider, boundary_probe_fn line, void *c
 	probe_controllers(provider, &report);
 	probe_place(provider, &report);
 	probe_memory_and_swap(provider, &report);
+	probe_capabilities(&report);
 	probe_namespaces(&report);
 	probe_scratch(&report);
 	probe_ids(provider, &report);

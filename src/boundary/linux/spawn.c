@@ -26,6 +26,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "boundary/linux/birth.h"
+#include "boundary/linux/capability.h"
 
 /* Descriptors that the child needs, all of them numbered INIT_FIRST_FREE_FD or above until the child moves them into place. */
 struct handover {
@@ -474,10 +475,7 @@ static int await_gate(struct linux_boundary *boundary, struct err *err)
 /* CAP_SYS_RESOURCE in the user namespace that all others are below. */
 static bool has_resource_capability(const struct host *host)
 {
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2];
-	return host->namespaces[NS_USER] == FIRST_USER_NAMESPACE && syscall(SYS_capget, &header, data) == 0 &&
-	       (data[0].effective & UINT32_C(1) << CAP_SYS_RESOURCE);
+	return host->namespaces[NS_USER] == FIRST_USER_NAMESPACE && capability_effective(CAP_SYS_RESOURCE);
 }
 
 /* Main has set its score, and could lower it again; but not below what somebody with that capability has set. */
