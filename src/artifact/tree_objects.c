@@ -24,6 +24,8 @@ static int misfit(const char *path, int number, struct err *err)
 {
 	if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EEXIST || number == EXDEV)
 		return err_set(err, ERR_INVALID, "%s: does not fit what is before it", path);
+	if (number == ENAMETOOLONG)
+		return err_set(err, ERR_INVALID, "%s: is too long", path);
 	return err_sys(err, number, "make %s", path);
 }
 

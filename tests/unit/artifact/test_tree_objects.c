@@ -249,6 +249,27 @@ static int put_levels(struct place *place, int levels)
 	return put_bytes(place, listing.data, listing.len);
 }
 
+static void a_name_that_no_file_system_takes_is_told(void **state)
+{
+	static const struct {
+		const char *before, *after;
+		int length;
+	} lines[] = {
+		{"[{\"kind\":\"dir\",\"path\":\"", "\"}]", 300},
+		{"[{\"kind\":\"file\",\"mode\":\"0444\",\"path\":\"", "\",\"sha256\":\"" HELLO "\",\"size_bytes\":5}]", 300},
+		{"[{\"kind\":\"link\",\"path\":\"a\",\"target\":\"", "\"}]", 5000},
+	};
+	struct place *place = *state;
+	put_object(place, "hello");
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		BUF_AUTO struct buf listing = BUF_INIT(A_MIB);
+		assert_int_equal(buf_printf(&listing, NULL, "%s%0*d%s", lines[i].before, lines[i].length, 1, lines[i].after), 0);
+		assert_int_equal(put_bytes(place, listing.data, listing.len), ERR_INVALID);
+		assert_non_null(strstr(place->err.text, "is too long"));
+		expect_nothing(place);
+	}
+}
+
 /* As deep as what is walked, no deeper; and what could not be walked is not even begun. */
 static void no_more_levels_than_a_tree_may_have(void **state)
 {
@@ -283,6 +304,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_so_many_that_are_missing_are_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_empty_directory_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_listing_of_a_tree_leaves_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_name_that_no_file_system_takes_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_more_levels_than_a_tree_may_have, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_object_that_was_changed_is_damage, setup, teardown),
 	};
