@@ -287,7 +287,7 @@ static void an_object_that_was_changed_is_damage(void **state)
 	struct place *place = *state;
 	char object[160];
 	put_object(place, "hello");
-	snprintf(object, sizeof(object), "%s/store/objects/2c/%s", place->path, HELLO + strlen("sha256:2c"));
+	snprintf(object, sizeof(object), "%s/store/objects/2c/%s", place->path, &HELLO[strlen("sha256:2c")]);
 	assert_int_equal(chmod(object, 0700), 0);
 	FD_AUTO int fd = open(object, O_WRONLY | O_CLOEXEC);
 	assert_int_equal(fd_write_all(fd, "jello", 5), 0);
