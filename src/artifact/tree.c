@@ -156,10 +156,11 @@ int tree_digest(int dir, int64_t max_bytes, struct digest *ret, int64_t *ret_siz
 	return result;
 }
 
-int tree_list(int dir, int64_t max_bytes, struct buf *ret, struct err *err)
+int tree_list(int dir, int64_t max_bytes, struct buf *ret, int64_t *ret_size, struct err *err)
 {
 	struct tree_reading reading = {.listing = *ret, .max_bytes = max_bytes};
 	int result = tree_read(dir, -1, &reading, err);
 	*ret = reading.listing;
+	*ret_size = reading.bytes;
 	return result;
 }

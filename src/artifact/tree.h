@@ -21,8 +21,8 @@ enum {
  * absolute or could leave the tree; ERR_CONFLICT what changed meanwhile; ERR_LIMIT. */
 int tree_digest(int dir, int64_t max_bytes, struct digest *ret, int64_t *ret_size, struct err *err);
 
-/* As tree_digest, and the listing itself, whose digest it is; ret: BUF_INIT(TREE_LISTING_MAX) or less. */
-int tree_list(int dir, int64_t max_bytes, struct buf *ret, struct err *err);
+/* As tree_digest, but gives the listing itself, whose digest that is; ret: BUF_INIT(TREE_LISTING_MAX) or less. */
+int tree_list(int dir, int64_t max_bytes, struct buf *ret, int64_t *ret_size, struct err *err);
 
 enum tree_kind { TREE_DIR, TREE_FILE, TREE_LINK };
 

@@ -16,6 +16,8 @@
 
 enum {
 	CONNECT_MS = 10 * 1000,
+	STORED_PER_MS_MIN = 8 * 1024, /* bytes: 8 MiB a second */
+	FILE_MS_MAX = 10,
 	REPLY_MS = 60 * 1000, /* for an answer, on top of what the keeper was asked to wait */
 	URL_SIZE = HTTP_PATH_SIZE + 32,
 	HEADER_SIZE = HTTP_KEY_SIZE + 32,
@@ -186,6 +188,11 @@ static bool set_call(const struct http *http, struct http_call *call)
 	       curl_easy_setopt(easy, CURLOPT_WRITEDATA, call) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PRIVATE, call) == CURLE_OK && set_body(call) &&
 	       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK && set_headers(call);
+}
+
+int64_t http_storing_ms(int64_t bytes, size_t files)
+{
+	return bytes / STORED_PER_MS_MIN + (int64_t)files * FILE_MS_MAX;
 }
 
 int http_start(struct http *http, struct http_call *call, struct err *err)

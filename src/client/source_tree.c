@@ -19,11 +19,12 @@
 
 /* So often the keeper may lack something: each answer names a thousand files of a hundred thousand at most, and once more for a sweep in
  * between. */
-enum { ROUNDS_MAX = 2 * TREE_ENTRIES_MAX / 1000, LISTING_MAX = 32 * 1024 * 1024 };
+enum { ROUNDS_MAX = 2 * TREE_ENTRIES_MAX / 1000, LISTING_MAX = 32 * 1024 * 1024, LINE_BYTES = 100 /* of a file, at least */ };
 
 struct source_tree {
 	int dir;
 	struct buf listing;
+	int64_t bytes; /* of all files */
 	struct digest digest;
 	int listing_fd; /* the same bytes, to be sent */
 	unsigned rounds;
@@ -75,7 +76,7 @@ int source_tree_open(int dir, struct source_tree **ret, struct err *err)
 	}
 	*tree = (struct source_tree){.dir = dir, .listing = BUF_INIT(LISTING_MAX), .listing_fd = -1, .file = -1};
 
-	int result = tree_list(dir, TREE_MAX_BYTES, &tree->listing, err);
+	int result = tree_list(dir, TREE_MAX_BYTES, &tree->listing, &tree->bytes, err);
 
 	if (result == 0) {
 		digest_of(tree->listing.data, tree->listing.len, &tree->digest);
@@ -99,6 +100,7 @@ int source_tree_call(const struct source_tree *tree, struct http_call *ret, stru
 	ret->upload = true;
 	ret->body_fd = fd;
 	ret->body_bytes = tree->missing ? tree->line.size_bytes : (int64_t)tree->listing.len;
+	ret->wait_ms = tree->missing ? http_storing_ms(tree->line.size_bytes, 1) : http_storing_ms(tree->bytes, tree->listing.len / LINE_BYTES);
 	return 0;
 }
 

@@ -148,6 +148,7 @@ int sources_call(const struct source *source, struct http_call *ret, struct err 
 	ret->upload = true;
 	ret->body_fd = source->fd;
 	ret->body_bytes = source->bytes;
+	ret->wait_ms = http_storing_ms(source->bytes, 1);
 	return 0;
 }
 

@@ -124,7 +124,9 @@ static void make_source(struct place *place)
 static void list_source(struct place *place, struct buf *ret)
 {
 	FD_AUTO int source = openat(place->dir, "source", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-	assert_int_equal(tree_list(source, A_MIB, ret, NULL), 0);
+	int64_t size;
+	assert_int_equal(tree_list(source, A_MIB, ret, &size, NULL), 0);
+	assert_int_equal(size, 11);
 }
 
 static void a_directory_elsewhere_becomes_the_same_tree(void **state)

@@ -7,6 +7,12 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
 #include "client/sources.h"
 
 #define EMPTY "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -73,6 +79,32 @@ static void another_digest_than_that_of_what_was_sent_is_refused(void **state)
 	expect_text(input, "{\"source\":\"b\"}");
 }
 
+/* A gibibyte takes a slow disk longer than any other answer may take. */
+static void a_keeper_has_time_for_what_it_is_sent(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/caisson-sources-XXXXXX", file[64], text[128];
+	HTTP_CALL_AUTO struct http_call call = HTTP_CALL_INIT;
+	struct source source;
+
+	assert_non_null(mkdtemp(path));
+	snprintf(file, sizeof(file), "%s/sparse", path);
+	FD_AUTO int fd = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_int_equal(ftruncate(fd, INT64_C(1) << 30), 0);
+	const char *const names[] = {file, path};
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text), "{\"source\":\"%s\",\"target\":\"/box/x\"}", names[i]);
+		JSON_AUTO json_t *input = parse(text);
+		assert_int_equal(sources_open(input, false, &source, NULL), 0);
+		assert_int_equal(source.tree != NULL, i == 1);
+		assert_int_equal(sources_call(&source, &call, NULL), 0);
+		assert_true(call.wait_ms > 120 * 1000 && call.wait_ms < 600 * 1000);
+		sources_close(&source);
+	}
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
 static void only_a_stdin_may_be_standard_input_and_only_where_it_is_allowed(void **state)
 {
 	(void)state;
@@ -88,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_source_gives_way_to_its_digest),
 		cmocka_unit_test(another_digest_than_that_of_what_was_sent_is_refused),
+		cmocka_unit_test(a_keeper_has_time_for_what_it_is_sent),
 		cmocka_unit_test(only_a_stdin_may_be_standard_input_and_only_where_it_is_allowed),
 	};
 
