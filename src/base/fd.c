@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -190,4 +191,18 @@ int fd_read_number(int at, const char *path, int64_t *ret)
 	if (strlen(text) != (size_t)length)
 		return -EINVAL;
 	return parse_number(text, ret);
+}
+
+int fd_open_private_dir(const char *path, struct err *err)
+{
+	struct stat status;
+
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", path);
+	FD_AUTO int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0 || fstat(dir, &status) != 0)
+		return err_sys(err, errno, "%s", path);
+	if (status.st_uid != geteuid() || (status.st_mode & 0077) != 0)
+		return err_set(err, ERR_PERMISSION, "%s: must be ours and closed to others", path);
+	return fd_take(&dir);
 }

@@ -29,6 +29,10 @@ int fd_read_rest(int fd, struct buf *buf, struct err *err);
  * The descriptor, or -errno. */
 int fd_open_beneath(int dir, const char *path, int flags, mode_t mode);
 
+/* A directory for us alone, whose last component is made if need be: where somebody else could lock or place a file, he could keep us from
+ * what we do. The descriptor; ERR_PERMISSION when it is not ours, or open to others. */
+int fd_open_private_dir(const char *path, struct err *err);
+
 /* Small kernel files (cgroup, /proc): open, one read or one write, close. `at` is a directory descriptor or AT_FDCWD.
  * fd_read_text NUL-terminates and cuts one trailing newline; the length, or -errno (-EFBIG when it does not fit).
  * fd_write_text returns 0 or -errno; a short write is -EIO. */

@@ -2,11 +2,9 @@
 #include "cli/places.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -127,19 +125,7 @@ int places_runtime(struct buf *ret, struct err *err)
 int places_open_runtime(struct err *err)
 {
 	BUF_AUTO struct buf path = BUF_INIT(PATH_MAX);
-	struct stat status;
 	int result = places_runtime(&path, err);
 
-	if (result)
-		return result;
-	if (mkdir(path.data, 0700) < 0 && errno != EEXIST)
-		return err_sys(err, errno, "make %s", path.data);
-
-	FD_AUTO int fd = open(path.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0 || fstat(fd, &status) < 0)
-		return err_sys(err, errno, "open %s", path.data);
-	if (status.st_uid != geteuid() || (status.st_mode & 077) != 0)
-		return err_set(err, ERR_PERMISSION, "%s: must be ours and closed to others", path.data);
-	return fd_take(&fd);
+	return result ? result : fd_open_private_dir(path.data, err);
 }

@@ -131,17 +131,11 @@ int ids_find_source(struct ids_source *ret, struct err *err)
 
 /* ---- locks ---- */
 
-/* The last component is made, and is for us alone: a file that somebody else can lock would let them keep us from starting. */
 static int open_lock_file(const char *dir_path, struct err *err)
 {
-	struct stat status;
-	if (mkdir(dir_path, 0700) != 0 && errno != EEXIST)
-		return err_sys(err, errno, "%s", dir_path);
-	FD_AUTO int dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0 || fstat(dir, &status) != 0)
-		return err_sys(err, errno, "%s", dir_path);
-	if (status.st_uid != geteuid() || (status.st_mode & 0077) != 0)
-		return err_set(err, ERR_PERMISSION, "%s: must be ours and closed to others", dir_path);
+	FD_AUTO int dir = fd_open_private_dir(dir_path, err);
+	if (dir < 0)
+		return dir;
 	int fd = openat(dir, "ids", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return fd < 0 ? err_sys(err, errno, "%s/ids", dir_path) : fd;
 }
