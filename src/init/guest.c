@@ -87,7 +87,7 @@ static void set_limits(const struct init_setup *setup)
 /* What the caller set for his own programs would end a guest in ways that no verdict names. The hard ones are the plan's to look at. */
 static void raise_limits(void)
 {
-	static const int inherited[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_AS, RLIMIT_RSS, RLIMIT_NPROC, RLIMIT_LOCKS, RLIMIT_RTTIME};
+	static const int inherited[] = {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_AS, RLIMIT_NPROC};
 	struct rlimit now;
 	for (size_t i = 0; i < sizeof(inherited) / sizeof(inherited[0]); i++) {
 		if (getrlimit(inherited[i], &now) != 0)

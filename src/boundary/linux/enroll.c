@@ -252,21 +252,6 @@ static int check_signals(struct inspection *inspection, struct err *err)
 	return rc < 0 ? rc : evidence_add(inspection->evidence, "umask", EVIDENCE_OBSERVED, err, "0022");
 }
 
-/* Field 6 of proc_pid_stat(5), behind the last ')' of the name. */
-static int check_session(struct inspection *inspection, struct err *err)
-{
-	char text[1024];
-	int group, session, parent;
-	char state;
-	ssize_t length = fd_read_text(inspection->main.dir, "stat", text, sizeof(text));
-	const char *behind = length < 0 ? NULL : strrchr(text, ')');
-	if (!behind || sscanf(behind, ") %c %d %d %d", &state, &parent, &group, &session) != 4)
-		return err_set(err, ERR_UNVERIFIED, "session: cannot be read");
-	if (session != inspection->main.pid)
-		return fails(err, "session", "a session of its own", "another's");
-	return evidence_add(inspection->evidence, "session", EVIDENCE_OBSERVED, err, "its own");
-}
-
 /* Field NUMBER of proc_pid_stat(5), of those behind the name. */
 static bool stat_number(const char *text, int number, int64_t *ret)
 {
@@ -277,14 +262,8 @@ static bool stat_number(const char *text, int number, int64_t *ret)
 }
 
 /* Neither real time nor an advantage over others: not on processors, and not on disks. */
-static int check_scheduling(struct inspection *inspection, struct err *err)
+static int check_priority(struct inspection *inspection, int64_t nice, int64_t policy, struct err *err)
 {
-	enum { STAT_NICE = 19, STAT_POLICY = 41 };
-	char text[1024];
-	int64_t nice, policy;
-	if (fd_read_text(inspection->main.dir, "stat", text, sizeof(text)) < 0 || !stat_number(text, STAT_NICE, &nice) ||
-	    !stat_number(text, STAT_POLICY, &policy))
-		return err_set(err, ERR_UNVERIFIED, "scheduling: cannot be read");
 	if (policy != SCHED_OTHER && policy != SCHED_BATCH && policy != SCHED_IDLE)
 		return fails(err, "scheduling", "an ordinary policy", "another");
 	if (nice < 0)
@@ -293,6 +272,20 @@ static int check_scheduling(struct inspection *inspection, struct err *err)
 	if (io < 0 || IOPRIO_PRIO_CLASS(io) == IOPRIO_CLASS_RT)
 		return fails(err, "scheduling", "ordinary I/O", "real-time I/O");
 	return evidence_add(inspection->evidence, "scheduling", EVIDENCE_OBSERVED, err, "ordinary, nice %" PRId64, nice);
+}
+
+static int check_session_and_priority(struct inspection *inspection, struct err *err)
+{
+	enum { STAT_SESSION = 6, STAT_NICE = 19, STAT_POLICY = 41 };
+	char text[1024];
+	int64_t session, nice, policy;
+	if (fd_read_text(inspection->main.dir, "stat", text, sizeof(text)) < 0 || !stat_number(text, STAT_SESSION, &session) ||
+	    !stat_number(text, STAT_NICE, &nice) || !stat_number(text, STAT_POLICY, &policy))
+		return err_set(err, ERR_UNVERIFIED, "session: cannot be read");
+	if (session != inspection->main.pid)
+		return fails(err, "session", "a session of its own", "another's");
+	int rc = evidence_add(inspection->evidence, "session", EVIDENCE_OBSERVED, err, "its own");
+	return rc < 0 ? rc : check_priority(inspection, nice, policy, err);
 }
 
 /* The kernel's word on where main may run. The mask is also what its group's set of CPUs leaves of any it asks for. */
@@ -450,8 +443,8 @@ static int check_attested(struct inspection *inspection, struct err *err)
 int linux_enroll(struct linux_boundary *boundary, struct evidence_list *evidence, struct err *err)
 {
 	static int (*const checks[])(struct inspection *, struct err *) = {
-		check_namespaces, check_view, check_ids, check_capabilities, check_seccomp, check_signals, check_session,
-		check_pin, check_oom_score, check_rlimits, check_scheduling, check_network, check_descriptors, check_attested,
+		check_namespaces, check_view, check_ids, check_capabilities, check_seccomp, check_signals, check_session_and_priority,
+		check_pin, check_oom_score, check_rlimits, check_network, check_descriptors, check_attested,
 	};
 	struct inspection inspection = {.boundary = boundary, .evidence = evidence, .main.dir = -1, .init.dir = -1};
 	int rc = cgroups_verify(&boundary->groups, boundary->init_pid, boundary->main_pid, evidence, err);
