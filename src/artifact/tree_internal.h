@@ -30,6 +30,9 @@ struct tree_reading {
 #define TREE_READING_INIT(max) ((struct tree_reading){.listing = BUF_INIT(TREE_LISTING_MAX), .max_bytes = (max)})
 int tree_read(int dir, int copy, struct tree_reading *ret, struct err *err);
 
+/* A directory as a tree has it. The descriptor, or -errno. */
+int tree_make_dir(int parent, const char *name);
+
 /* ---- laying out (tree_store.c) ---- */
 
 /* Fills an empty directory, and reads what is in it then. */

@@ -48,12 +48,8 @@ static int make_dir(int top, const struct tree_line *line, struct err *err)
 	FD_AUTO int parent = open_parent(top, line->path, &name);
 	if (parent < 0)
 		return misfit(line->path, -parent, err);
-	if (mkdirat(parent, name, 0700) < 0)
-		return misfit(line->path, errno, err);
-	FD_AUTO int fd = fd_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return err_sys(err, -fd, "make %s", line->path);
-	return fchmod(fd, TREE_DIR_MODE) < 0 ? err_sys(err, errno, "make %s", line->path) : 0;
+	FD_AUTO int fd = tree_make_dir(parent, name);
+	return fd < 0 ? misfit(line->path, -fd, err) : 0;
 }
 
 static int make_link(int top, const struct tree_line *line, struct err *err)

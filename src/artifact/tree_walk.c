@@ -81,14 +81,20 @@ static int read_names(struct walk *walk, int dir, struct names *ret)
 
 static int walk_names(struct walk *walk, int dir, int copy, int depth);
 
+int tree_make_dir(int parent, const char *name)
+{
+	if (mkdirat(parent, name, 0700) < 0)
+		return -errno;
+	FD_AUTO int fd = fd_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	return fchmod(fd, TREE_DIR_MODE) < 0 ? -errno : fd_take(&fd);
+}
+
 static int open_copy(const struct walk *walk, int copy, const char *name)
 {
-	if (mkdirat(copy, name, 0700) < 0)
-		return err_sys(walk->err, errno, "copy %s", walk->path.data);
-	FD_AUTO int fd = fd_open_beneath(copy, name, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return err_sys(walk->err, -fd, "copy %s", walk->path.data);
-	return fchmod(fd, TREE_DIR_MODE) < 0 ? err_sys(walk->err, errno, "copy %s", walk->path.data) : fd_take(&fd);
+	int fd = tree_make_dir(copy, name);
+	return fd < 0 ? err_sys(walk->err, -fd, "copy %s", walk->path.data) : fd;
 }
 
 static int enter(struct walk *walk, int dir, int copy, const char *name, int depth)

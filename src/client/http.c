@@ -190,9 +190,16 @@ static bool set_call(const struct http *http, struct http_call *call)
 	       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK && set_headers(call);
 }
 
-int64_t http_storing_ms(int64_t bytes, size_t files)
+int http_call_upload(struct http_call *call, const char *path, int fd, int64_t bytes, int64_t stored, size_t files, struct err *err)
 {
-	return bytes / STORED_PER_MS_MIN + (int64_t)files * FILE_MS_MAX;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return err_sys(err, errno, "read it from its beginning");
+	http_call_set(call, "PUT", "%s", path);
+	call->upload = true;
+	call->body_fd = fd;
+	call->body_bytes = bytes;
+	call->wait_ms = stored / STORED_PER_MS_MIN + (int64_t)files * FILE_MS_MAX;
+	return 0;
 }
 
 int http_start(struct http *http, struct http_call *call, struct err *err)

@@ -69,8 +69,9 @@ void http_call_set(struct http_call *call, const char *method, const char *path,
 void http_call_done(struct http_call *call);
 #define HTTP_CALL_AUTO __attribute__((cleanup(http_call_done)))
 
-/* How long a keeper may take to store so many bytes in so many files durably, on a slow disk: for wait_ms of an upload. */
-int64_t http_storing_ms(int64_t bytes, size_t files);
+/* Starts over with a PUT of all that a file holds. The keeper is given the time to store `stored` bytes in so many files, durably and on a slow
+ * disk. ERR_IO. */
+int http_call_upload(struct http_call *call, const char *path, int fd, int64_t bytes, int64_t stored, size_t files, struct err *err);
 
 /* The call must stay where it is until http_finished has given it back, or http_stop was called. ERR_NO_MEMORY. */
 int http_start(struct http *http, struct http_call *call, struct err *err);

@@ -93,3 +93,13 @@ int reply_document(const struct http_call *call, json_t **ret, struct err *err)
 		*err = refusal.err;
 	return refusal.err.code;
 }
+
+int reply_stored(const json_t *document, const struct digest *sent, struct err *err)
+{
+	const char *stored = json_string_value(json_object_get(document, "digest"));
+	char text[DIGEST_TEXT_SIZE];
+
+	if (!stored || strcmp(stored, digest_text(sent, text)) != 0)
+		return err_set(err, ERR_DAMAGED, "the keeper has stored something else than was sent");
+	return 0;
+}

@@ -25,3 +25,6 @@ bool reply_good(const struct http_call *call);
 
 /* The document of a good reply. ERR_PROTOCOL when it is none; else the refusal's code and text. *ret is the caller's. */
 int reply_document(const struct http_call *call, json_t **ret, struct err *err);
+
+/* Does a document say that exactly this was stored? ERR_DAMAGED. */
+int reply_stored(const json_t *document, const struct digest *sent, struct err *err);

@@ -92,16 +92,10 @@ int source_tree_open(int dir, struct source_tree **ret, struct err *err)
 
 int source_tree_call(const struct source_tree *tree, struct http_call *ret, struct err *err)
 {
-	int fd = tree->missing ? tree->file : tree->listing_fd;
+	const int64_t size = tree->line.size_bytes, length = (int64_t)tree->listing.len;
 
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return err_sys(err, errno, "read it from its beginning");
-	http_call_set(ret, "PUT", "%s", tree->missing ? "/v1/objects" : "/v1/trees");
-	ret->upload = true;
-	ret->body_fd = fd;
-	ret->body_bytes = tree->missing ? tree->line.size_bytes : (int64_t)tree->listing.len;
-	ret->wait_ms = tree->missing ? http_storing_ms(tree->line.size_bytes, 1) : http_storing_ms(tree->bytes, tree->listing.len / LINE_BYTES);
-	return 0;
+	return tree->missing ? http_call_upload(ret, "/v1/objects", tree->file, size, size, 1, err)
+	                     : http_call_upload(ret, "/v1/trees", tree->listing_fd, length, tree->bytes, tree->listing.len / LINE_BYTES, err);
 }
 
 static int open_file(struct source_tree *tree, struct err *err)
@@ -149,14 +143,10 @@ static int go_on(struct source_tree *tree, struct err *err)
 
 static int hear_listing(struct source_tree *tree, json_t *answer, struct err *err)
 {
-	const char *stored = json_string_value(json_object_get(answer, "digest"));
 	json_t *missing = json_object_get(answer, "missing");
-	char digest[DIGEST_TEXT_SIZE];
 
-	if (stored && strcmp(stored, digest_text(&tree->digest, digest)) == 0)
-		return 0;
-	if (stored)
-		return err_set(err, ERR_DAMAGED, "the keeper has stored something else than was sent");
+	if (json_object_get(answer, "digest"))
+		return reply_stored(answer, &tree->digest, err);
 	if (json_array_size(missing) == 0)
 		return err_set(err, ERR_PROTOCOL, "the keeper's answer names nothing");
 	if (++tree->rounds > ROUNDS_MAX)
@@ -169,14 +159,12 @@ static int hear_listing(struct source_tree *tree, json_t *answer, struct err *er
 
 static int hear_file(struct source_tree *tree, const json_t *answer, const struct http_call *call, struct err *err)
 {
-	const char *stored = json_string_value(json_object_get(answer, "digest"));
-	char sent[DIGEST_TEXT_SIZE];
-
 	if (!digest_equal(&call->sent, &tree->line.sha256))
 		return err_set(err, ERR_CONFLICT, "%s: changed while it was sent", tree->line.path);
-	if (!stored || strcmp(stored, digest_text(&call->sent, sent)) != 0)
-		return err_set(err, ERR_DAMAGED, "the keeper has stored something else than was sent");
-	return go_on(tree, err);
+
+	int result = reply_stored(answer, &call->sent, err);
+
+	return result ? result : go_on(tree, err);
 }
 
 int source_tree_hear(struct source_tree *tree, const struct http_call *call, struct err *err)

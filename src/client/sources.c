@@ -142,14 +142,7 @@ int sources_call(const struct source *source, struct http_call *ret, struct err 
 {
 	if (source->tree)
 		return source_tree_call(source->tree, ret, err);
-	if (lseek(source->fd, 0, SEEK_SET) < 0)
-		return err_sys(err, errno, "read it from its beginning");
-	http_call_set(ret, "PUT", "/v1/objects");
-	ret->upload = true;
-	ret->body_fd = source->fd;
-	ret->body_bytes = source->bytes;
-	ret->wait_ms = http_storing_ms(source->bytes, 1);
-	return 0;
+	return http_call_upload(ret, "/v1/objects", source->fd, source->bytes, source->bytes, 1, err);
 }
 
 int sources_replace(json_t *input, const char *digest, struct err *err)
@@ -178,13 +171,7 @@ int sources_settle(struct source *source, json_t *input, const struct http_call 
 
 	int result = reply_document(call, &document, err);
 
-	if (result)
-		return result;
-
-	const char *stored = json_string_value(json_object_get(document, "digest"));
-
-	digest_text(&call->sent, sent);
-	if (!stored || strcmp(stored, sent) != 0)
-		return err_set(err, ERR_DAMAGED, "the keeper has stored something else than was sent");
-	return sources_replace(input, sent, err);
+	if (result == 0)
+		result = reply_stored(document, &call->sent, err);
+	return result ? result : sources_replace(input, digest_text(&call->sent, sent), err);
 }
